@@ -25,39 +25,27 @@ func (e *elision) describe() {
 	eachPod := func(write func(w io.Writer, pod *v1.Pod)) func() uint64 {
 		return number(func(w io.Writer) { kl.pods.Each(func(pod *v1.Pod) { write(w, pod) }) })
 	}
-	kl.l.Describe(kl.pods.Version(), "pods", eachPod(func(w io.Writer, pod *v1.Pod) { fmt.Fprintf(w, "%p", pod) }))
-	kl.l.Describe(kl.podCache.Version(), "pod cache", eachPod(func(w io.Writer, pod *v1.Pod) {
-		status, err := kl.podCache.Get(pod.UID)
-		if err == nil && len(status.SandboxStatuses)+len(status.ContainerStatuses) > 0 {
-			fmt.Fprintf(w, "%s %p", pod.UID, status)
-		}
-	}))
-	kl.l.Describe(kl.statusManager.Version(), "statuses", eachPod(func(w io.Writer, pod *v1.Pod) {
-		if status, ok := kl.statusManager.GetPodStatus(pod.UID); ok {
-			fmt.Fprintf(w, "%s %p", pod.UID, status)
-		}
-	}))
+	kl.g.Describe(kl.pods.Version(), "pods", eachPod(func(w io.Writer, pod *v1.Pod) { fmt.Fprintf(w, "%p", pod) }))
+	kl.podCache.Describe(kl.g)
+	kl.statusManager.Describe(kl.g)
 	kl.workers.Describe()
-	kl.l.Describe(kl.workers.Queue.Version(), "queue", number(func(w io.Writer) {
-		_, due := kl.workers.Queue.First()
-		fmt.Fprint(w, kl.workers.Queue.Len(), due)
-	}))
-	kl.l.Describe(&kl.node.version, "node", number(func(w io.Writer) { fmt.Fprintf(w, "%p", kl.node.node) }))
-	kl.l.Describe(&kl.node.forPods, "node for pods", number(func(w io.Writer) {
+	kl.workers.Queue.Describe(kl.g)
+	kl.g.Describe(&kl.node.version, "node", number(func(w io.Writer) { fmt.Fprintf(w, "%p", kl.node.node) }))
+	kl.g.Describe(&kl.node.forPods, "node for pods", number(func(w io.Writer) {
 		if n := kl.node.node; n != nil {
 			fmt.Fprint(w, n.UID, n.Labels, n.Annotations, n.Status.Addresses)
 		}
 	}))
-	kl.l.Describe(&kl.node.images.version, "images", number(func(w io.Writer) { fmt.Fprintf(w, "%p %d", kl.node.images.list, len(kl.node.images.list)) }))
-	kl.l.Describe(&kl.node.state.version, "health", number(func(w io.Writer) {
+	kl.g.Describe(&kl.node.images.version, "images", number(func(w io.Writer) { fmt.Fprintf(w, "%p %d", kl.node.images.list, len(kl.node.images.list)) }))
+	kl.g.Describe(&kl.node.state.version, "health", number(func(w io.Writer) {
 		fmt.Fprint(w, kl.node.state.runtimeError, kl.node.state.networkError, kl.node.state.storageError)
 	}))
-	kl.l.Describe(&e.conditions, "conditions", number(func(w io.Writer) {
+	kl.g.Describe(&e.conditions, "conditions", number(func(w io.Writer) {
 		for _, c := range [...]v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
 			fmt.Fprint(w, kl.eviction.Under(c))
 		}
 	}))
-	kl.l.Describe(&e.runtime, "runtime", func() uint64 {
+	kl.g.Describe(&e.runtime, "runtime", func() uint64 {
 		if !e.runtimeKnown() {
 			return 0
 		}

@@ -53,8 +53,10 @@ type runFlags struct {
 	metrics bool
 	census  bool
 	// noElide and checkElision are about what is left out while nothing changes.
-	noElide, checkElision bool
-	report                string
+	// checkElision is "", passes or steps.
+	noElide      bool
+	checkElision string
+	report       string
 	// workers is how many cores a run may use; 0: all. The outcome is the same
 	// for any.
 	workers int
@@ -96,7 +98,8 @@ func newRun() *cobra.Command {
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
 	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
 	fl.BoolVar(&f.noElide, "no-elide", false, "run every periodic body even if nothing changed: the same comes of it, at many times the cost")
-	fl.BoolVar(&f.checkElision, "check-elision", false, "fail where a periodic body was left out although something changed that it reads")
+	fl.StringVar(&f.checkElision, "check-elision", "", "fail where a periodic body was left out although something changed that it reads; \"steps\": where anything changes of which nobody tells (slow)")
+	fl.Lookup("check-elision").NoOptDefVal = "passes"
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files (one scenario only)")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	complete(cmd, "text", "json", "junit")
@@ -115,7 +118,9 @@ func (f *runFlags) check() error {
 		return badInput("--workers: %d is negative", f.workers)
 	case f.workers > maxWorkers:
 		return badInput("--workers: %d is more than %d", f.workers, maxWorkers)
-	case f.noElide && f.checkElision:
+	case f.checkElision != "" && f.checkElision != "passes" && f.checkElision != "steps":
+		return badInput("--check-elision: %q is none of passes, steps", f.checkElision)
+	case f.noElide && f.checkElision != "":
 		return badInput("--no-elide and --check-elision exclude each other")
 	case f.seedsSet && f.seedSet:
 		return badInput("--seed and --seeds exclude each other")
@@ -180,10 +185,13 @@ func (f *runFlags) options() scenarios.RunOptions {
 	// Only the command knows the wall clock; the run itself is given one to
 	// measure with.
 	elision := loop.Elide
-	if f.noElide {
+	switch {
+	case f.noElide:
 		elision = loop.NoElide
-	} else if f.checkElision {
+	case f.checkElision == "passes":
 		elision = loop.CheckElision
+	case f.checkElision == "steps":
+		elision = loop.CheckEachStep
 	}
 	o := scenarios.RunOptions{Elision: elision, Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
 	if f.seedSet {

@@ -164,8 +164,8 @@ func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	if f.noElide {
 		b.WriteString(" --no-elide")
 	}
-	if f.checkElision {
-		b.WriteString(" --check-elision")
+	if f.checkElision != "" {
+		b.WriteString(" --check-elision=" + f.checkElision)
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -32,6 +33,9 @@ const (
 	// something changed of which no version tells. That ends the loop's run with
 	// an error that names the body and the version.
 	CheckElision
+	// CheckEachStep is CheckElision that also looks at every version after each step,
+	// which names who changed what without telling, and is slow.
+	CheckEachStep
 )
 
 // Elides reports whether the loop leaves out what would do nothing new.
@@ -39,7 +43,7 @@ func (l *Loop) Elides() bool { return l.elision != NoElide }
 
 // ChecksElision reports whether the loop looks for changes of which no version
 // tells.
-func (l *Loop) ChecksElision() bool { return l.elision == CheckElision }
+func (l *Loop) ChecksElision() bool { return l.elision >= CheckElision }
 
 // Version counts the changes of something. The zero value is ready.
 type Version struct {
@@ -73,19 +77,41 @@ func (v *Version) wake() {
 	}
 }
 
-// described is what Loop.Describe is told.
+// described is what Group.Describe is told of a version.
 type described struct {
+	g    *Group
+	v    *Version
 	name string
 	of   func() uint64
+	// count and state are the version's count, and what of returned, at the last look.
+	count, state uint64
 }
 
-// Describe says what a version stands for, and how to compute a number that is
-// another one if that has changed. It is for [CheckElision].
-func (l *Loop) Describe(v *Version, name string, state func() uint64) {
-	if l.described == nil {
-		l.described = map[*Version]described{}
+// Describe says what a version stands for, while the group lives, and how to compute
+// a number that is another one if that has changed. It is for [CheckElision].
+func (g *Group) Describe(v *Version, name string, state func() uint64) {
+	g.l.described = append(g.l.described, described{g: g, v: v, name: name, of: state, count: v.n, state: state()})
+}
+
+// look returns the name of what changed since the last look although its version
+// did not grow; "": nothing did.
+func (d *described) look() string {
+	state, untold := d.of(), ""
+	if state != d.state && d.v.n == d.count {
+		untold = d.name
 	}
-	l.described[v] = described{name, state}
+	d.state, d.count = state, d.v.n
+	return untold
+}
+
+// checkVersions looks at all that is described, at the end of a step.
+func (l *Loop) checkVersions(step *Timer) {
+	l.described = slices.DeleteFunc(l.described, func(d described) bool { return d.g.dead })
+	for i := range l.described {
+		if name := l.described[i].look(); name != "" {
+			l.fail(fmt.Errorf("loop %s: %s changed what version %q stands for, and the version did not grow", l.name, step.what(), name))
+		}
+	}
 }
 
 // Elider says which passes of a Periodic can be left out.
@@ -151,7 +177,7 @@ func (p *Periodic) Elide(e Elider) {
 	switch l := p.timer.g.l; l.elision {
 	case Elide:
 		p.by = e
-	case CheckElision:
+	case CheckElision, CheckEachStep:
 		p.by = &elisionCheck{Elider: e}
 	case NoElide:
 	}
@@ -387,29 +413,26 @@ func (l *Loop) plan() {
 }
 
 // elisionCheck stands before the Elider of a Periodic whose loop checks elision. It
-// remembers what the versions stood for when a pass was last left out.
+// remembers the versions of when a pass was last left out.
 type elisionCheck struct {
 	Elider
 	until  int64 // passes before it do nothing new; 0: the last was not left out
 	counts []uint64
-	states []uint64
 }
 
-// look compares, at an instant at which the pass would be left out because
-// nothing grew, what the versions stand for with what it was.
+// look fails if a pass that would be left out, because nothing grew, has something
+// to do.
 func (c *elisionCheck) look(p *Periodic, now, until int64) {
 	if t, ok := c.Elider.(*tickElider); ok && !(*Ticks)(t).Waited() {
 		c.until = 0 // who is busy gets each tick
 		return
 	}
 	l, reads := p.timer.g.l, c.Reads()
+	if untold := l.untold(reads); untold != "" && now < c.until {
+		l.Untold(p.timer.name, untold)
+		return
+	}
 	if now < c.until && !c.grown(reads) {
-		for i, v := range reads {
-			if d, ok := l.described[v]; ok && d.of() != c.states[i] {
-				l.Untold(p.timer.name, d.name)
-				return
-			}
-		}
 		if until <= now {
 			l.fail(fmt.Errorf("loop %s: %s was left out until %d, has something to do at %d, and no version that it reads has grown", l.name, p.timer.name, c.until, now))
 			return
@@ -419,15 +442,20 @@ func (c *elisionCheck) look(p *Periodic, now, until int64) {
 	if until <= now {
 		return
 	}
-	c.until, c.counts, c.states = until, c.counts[:0], c.states[:0]
+	c.until, c.counts = until, c.counts[:0]
 	for _, v := range reads {
 		c.counts = append(c.counts, v.n)
-		s := uint64(0)
-		if d, ok := l.described[v]; ok {
-			s = d.of()
-		}
-		c.states = append(c.states, s)
 	}
+}
+
+// untold looks at those of the versions that are described.
+func (l *Loop) untold(reads []*Version) (name string) {
+	for i := range l.described {
+		if d := &l.described[i]; !d.g.dead && slices.Contains(reads, d.v) {
+			name = cmp.Or(name, d.look())
+		}
+	}
+	return name
 }
 
 // Untold ends the run: a pass of a body was left out, but what the version of that

@@ -138,17 +138,20 @@ func TestTicks(t *testing.T) {
 func TestCheckElision(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
+		mode   ElisionMode
 		change func(state *int, v *Version)
 		want   string
 	}{
-		{"told", func(state *int, v *Version) { *state++; v.Grow() }, ""},
-		{"not told", func(state *int, _ *Version) { *state++ }, `tick was left out, but what version "state" stands for changed`},
+		{"told", CheckElision, func(state *int, v *Version) { *state++; v.Grow() }, ""},
+		{"told", CheckEachStep, func(state *int, v *Version) { *state++; v.Grow() }, ""},
+		{"not told", CheckElision, func(state *int, _ *Version) { *state++ }, `tick was left out, but what version "state" stands for changed and the version did not grow`},
+		{"not told", CheckEachStep, func(state *int, _ *Version) { *state++ }, `changed what version "state" stands for, and the version did not grow`},
 	} {
-		l := New(Options{Elision: CheckElision})
+		l := New(Options{Elision: tc.mode})
 		t.Cleanup(l.Close)
 		state, done := 0, 0
 		var v Version
-		l.Describe(&v, "state", func() uint64 { return uint64(state) })
+		l.Root().Describe(&v, "state", func() uint64 { return uint64(state) })
 		k := l.Root().Every("tick", time.Second, 0, func() { done = state })
 		k.Elide(&elision{reads: []*Version{&v}, until: func(now int64) int64 {
 			if done != state {

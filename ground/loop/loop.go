@@ -77,8 +77,8 @@ type Loop struct {
 	// planned at its end.
 	stepping bool
 	woken    []*Periodic
-	// described is what a check of elision knows of versions.
-	described map[*Version]described
+	// described are the versions that a check of elision looks at after each step.
+	described []described
 
 	drawBase uint64
 	root     *Group
@@ -223,6 +223,9 @@ func (l *Loop) step() {
 	if len(l.woken) > 0 {
 		l.plan()
 	}
+	if l.elision == CheckEachStep {
+		l.checkVersions(t)
+	}
 	l.stepping = false
 }
 
@@ -239,7 +242,7 @@ func (l *Loop) begin(stream uint64, at int64) {
 // at a time that it sleeps until, and begins that step if so: a task that need not
 // give way saves two changes of stacks.
 func (l *Loop) goesOn(t *Task, at int64) bool {
-	if at >= l.limit || l.err != nil || len(l.dying) > 0 || l.instantSteps >= maxStepsPerInstant {
+	if at >= l.limit || l.err != nil || len(l.dying) > 0 || l.instantSteps >= maxStepsPerInstant || l.elision == CheckEachStep {
 		return false
 	}
 	if len(l.woken) > 0 {

@@ -131,7 +131,7 @@ func find() (calls []call, err error) {
 }
 
 // found are the complaints of a check of elision that tell who found something.
-var found = regexp.MustCompile(`loop \S+: (.*?) was left out(?:, but what version "([^"]+)"| until \d+, has something to do)`)
+var found = regexp.MustCompile(`loop \S+: (.*?) was left out(?:, but what version "([^"]+)"| until \d+, has something to do)|changed what version "([^"]+)" stands for`)
 
 // without builds drydock without the call and returns who misses it in which
 // scenarios; "": nobody.
@@ -159,15 +159,15 @@ func (c call) without(dir string) (string, error) {
 	}
 	by := map[string]int{}
 	for _, s := range scenarios {
-		out, err := exec.Command(drydock, "run", "--check-elision", filepath.Join("scenarios", "library", s+".yaml")).CombinedOutput()
+		out, err := exec.Command(drydock, "run", "--check-elision=steps", filepath.Join("scenarios", "library", s+".yaml")).CombinedOutput()
 		if err == nil {
 			continue
 		}
 		who := "an expectation"
 		switch m := found.FindSubmatch(out); {
 		case m == nil:
-		case len(m[2]) > 0:
-			who = fmt.Sprintf("%q", m[2])
+		case len(m[2])+len(m[3]) > 0:
+			who = fmt.Sprintf("%q", slices.Concat(m[2], m[3]))
 		default:
 			who = string(m[1])
 		}

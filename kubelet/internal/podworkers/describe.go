@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Describe says what the versions of the workers stand for, so that a check of
@@ -18,12 +20,19 @@ func (w *Workers) Describe() {
 			return h.Sum64()
 		}
 	}
-	w.l.Describe(&w.records.lifecycle, "records", each(func(out io.Writer, s *record) {
+	w.Group.Describe(&w.records.lifecycle, "records", each(func(out io.Writer, s *record) {
 		fmt.Fprint(out, s.uid(), s.isStarted, s.isTerminating, s.isTerminated, s.startedTerminating, s.deleted, s.evicted, s.finished, s.restartRequested)
 	}))
-	w.l.Describe(&w.records.work, "updates", each(func(out io.Writer, s *record) {
-		if idle(s) {
-			fmt.Fprint(out, s.uid())
+	// A worker that becomes idle enqueues its pod, of which the queue tells.
+	idle, begun := map[types.UID]bool{}, uint64(0)
+	w.Group.Describe(&w.records.work, "updates", func() uint64 {
+		for _, s := range w.records.sorted(func(*record) bool { return true }) {
+			now := !s.working && s.pending == nil
+			if idle[s.uid()] && !now {
+				begun++
+			}
+			idle[s.uid()] = now
 		}
-	}))
+		return begun
+	})
 }
