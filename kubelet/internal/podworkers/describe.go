@@ -24,14 +24,14 @@ func (w *Workers) Describe() {
 		fmt.Fprint(out, s.uid(), s.isStarted, s.isTerminating, s.isTerminated, s.startedTerminating, s.deleted, s.evicted, s.finished, s.restartRequested)
 	}))
 	// A worker that becomes idle enqueues its pod, of which the queue tells.
-	idle, begun := map[types.UID]bool{}, uint64(0)
+	was, begun := map[types.UID]bool{}, uint64(0)
 	w.Group.Describe(&w.records.work, "updates", func() uint64 {
 		for _, s := range w.records.sorted(func(*record) bool { return true }) {
-			now := !s.working && s.pending == nil
-			if idle[s.uid()] && !now {
+			now := idle(s)
+			if was[s.uid()] && !now {
 				begun++
 			}
-			idle[s.uid()] = now
+			was[s.uid()] = now
 		}
 		return begun
 	})
