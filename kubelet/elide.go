@@ -64,15 +64,13 @@ func (e *elision) begin(kl *Kubelet) {
 	}
 	e.notifier = n
 	n.OnChange(e.runtime.Grow)
-	if kl.l.ChecksElision() {
-		e.describe()
-	}
 	e.pleg = pleg.Elide(kl.pleg.(*pleg.Generic), n, &e.runtime)
 	kl.pleg = e.pleg
-	kl.reporter.nodeStatus = nodestatus.Elide(kl.reporter.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
+	nodeStatus := nodestatus.Elide(kl.reporter.nodeStatus.(*nodestatus.Manager), nodestatus.ElideOptions{
 		KnownRuntimeVersion: e.knownRuntimeVersion, AllTold: e.nodeElided,
 		Reads: []*loop.Version{&e.runtime, &kl.node.version, &kl.node.images.version, &e.conditions, &kl.node.state.version},
 	})
+	kl.reporter.nodeStatus = nodeStatus
 	e.syncs = podworkers.Elide(kl.workers, podworkers.ElideOptions{
 		Surroundings: e, Pods: kl.pods, Cache: kl.podCache, Statuses: kl.statusManager, Volumes: kl.volumes.Manager,
 		Node: &kl.node.forPods, Runtime: &e.runtime, Health: &kl.node.state.version,
@@ -87,6 +85,9 @@ func (e *elision) begin(kl *Kubelet) {
 	if kl.gcPolicy().MinAge == 0 { // else a pass goes by the time, too
 		e.containerGC = &loop.Memo{Of: []*loop.Version{kl.workers.Version(), &e.runtime}, Known: known}
 		kl.gc.pass = remembered(e.containerGC, kl.gc.pass)
+	}
+	if kl.l.ChecksElision() {
+		e.describe(nodeStatus)
 	}
 }
 

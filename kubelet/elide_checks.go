@@ -53,6 +53,16 @@ func (el *elision) elideChecks() {
 	}
 }
 
+// describe says what the version of its own stands for.
+func (e *elidedChecks) describe(g *loop.Group) {
+	g.Describe(&e.begun, "runtime status", loop.Rises(func() int {
+		if e.generation == 0 {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // Parked reports whether whoever asked the runtime now would get a good status.
 func (e *elidedChecks) Parked() bool { return e != nil && e.passes.Parked() }
 

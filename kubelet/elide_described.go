@@ -6,12 +6,14 @@ import (
 	"io"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 )
 
 // describe says what each version stands for, so that a check of elision finds
 // who changes it without telling. It is as slow as that sounds: each number is
 // made of all that the version covers.
-func (e *elision) describe() {
+func (e *elision) describe(nodeStatus *nodestatus.Elided) {
 	kl := e.kl
 	// Objects are replaced and never written to, so their addresses stand for
 	// what they say.
@@ -27,6 +29,10 @@ func (e *elision) describe() {
 	}
 	kl.g.Describe(kl.pods.Version(), "pods", eachPod(func(w io.Writer, pod *v1.Pod) { fmt.Fprintf(w, "%p", pod) }))
 	kl.podCache.Describe(kl.g)
+	e.pleg.Describe(kl.g)
+	nodeStatus.Describe(kl.g)
+	e.checks.describe(kl.g)
+	kl.containers.cpuManager.Describe(kl.g)
 	kl.statusManager.Describe(kl.g)
 	kl.workers.Describe()
 	kl.workers.Queue.Describe(kl.g)

@@ -93,6 +93,20 @@ func (g *Group) Describe(v *Version, name string, state func() uint64) {
 	g.l.described = append(g.l.described, described{g: g, v: v, name: name, of: state, count: v.n, state: state()})
 }
 
+// Rises makes a state for Describe of a count whose rise gives somebody something to
+// do, and whose fall does not.
+func Rises(of func() int) func() uint64 {
+	last, rises := of(), uint64(0)
+	return func() uint64 {
+		now := of()
+		if now > last {
+			rises++
+		}
+		last = now
+		return rises
+	}
+}
+
 // look returns the name of what changed since the last look although its version
 // did not grow; "": nothing did.
 func (d *described) look() string {

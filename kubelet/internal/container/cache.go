@@ -150,6 +150,9 @@ func (w *CacheWaiter) Stop() {
 // Waiting reports whether somebody waits for a newer status.
 func (c *Cache) Waiting() bool { return len(c.waiters) > 0 }
 
+// Waiters returns how many do.
+func (c *Cache) Waiters() int { return len(c.waiters) }
+
 // GetNewerThan is Get, waiting until a status is known that holds after t. Its
 // error is that of the inspection, or ctx's.
 func (c *Cache) GetNewerThan(ctx context.Context, uid types.UID, t time.Time) (*PodStatus, error) {

@@ -73,6 +73,16 @@ func (e *Elided) tryUpdate(ctx context.Context, try int) (sent bool, err error) 
 	return sent, err
 }
 
+// Describe says what the version of its own stands for.
+func (e *Elided) Describe(g *loop.Group) {
+	g.Describe(&e.sent, "node status", loop.Rises(func() int {
+		if e.settled.node == nil {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // Reads implements loop.Elider.
 func (e *Elided) Reads() []*loop.Version { return e.o.Reads }
 

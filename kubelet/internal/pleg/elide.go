@@ -93,6 +93,19 @@ func (e *Elided) unchanged() bool {
 	return e.generation != 0 && len(e.reinspec) == 0 && e.runtime.Generation() == e.generation
 }
 
+// Describe says what the versions of its own stand for.
+func (e *Elided) Describe(g *loop.Group) {
+	seen, busy, rises := 0, false, uint64(0)
+	g.Describe(&e.asked, "asked", func() uint64 {
+		asked := len(e.reinspec) + len(e.requests) + e.o.Cache.Waiters()
+		if asked > seen && !e.busy && !busy { // a pass that is under way is followed by another
+			rises++
+		}
+		seen, busy = asked, e.busy
+		return rises
+	})
+}
+
 // Reads implements loop.Elider.
 func (e *Elided) Reads() []*loop.Version { return []*loop.Version{e.version, &e.asked} }
 

@@ -14,6 +14,7 @@ func (w *Workers) Describe() {
 	each := func(write func(out io.Writer, s *record)) func() uint64 {
 		return func() uint64 {
 			h := fnv.New64a()
+			fmt.Fprint(h, w.records.synced)
 			for _, s := range w.records.sorted(func(*record) bool { return true }) {
 				write(h, s)
 			}

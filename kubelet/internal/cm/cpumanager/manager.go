@@ -13,6 +13,7 @@ package cpumanager
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -112,6 +113,7 @@ func New(c Config) (*Manager, error) {
 // Start takes over what the checkpoint says. The error is upstream's, too.
 func (m *Manager) Start() error {
 	var err error
+	m.version.Grow()
 	if m.state, err = state.New(m.c.FS, m.c.Dir, m.c.Policy); err == nil && m.policy != nil {
 		err = m.policy.validate(m.state)
 	}
@@ -277,4 +279,24 @@ func (m *Manager) log(format string, args ...any) {
 	if m.c.Log != nil {
 		m.c.Log(format, args...)
 	}
+}
+
+// Describe says what the manager's version stands for: the assignments.
+func (m *Manager) Describe(g *loop.Group) {
+	if m.policy == nil {
+		return
+	}
+	g.Describe(&m.version, "CPUs", func() uint64 {
+		h := fnv.New64a()
+		if m.state == nil { // before Start
+			return h.Sum64()
+		}
+		for _, uid := range m.state.Pods() {
+			for _, name := range m.state.Containers(uid) {
+				set, _ := m.state.Get(uid, name)
+				fmt.Fprintln(h, uid, name, set)
+			}
+		}
+		return h.Sum64()
+	})
 }
