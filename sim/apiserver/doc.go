@@ -17,11 +17,12 @@
 // This package is the door and what has a loop: server.go takes requests, user.go is
 // what needs none, client.go, exchange.go and renew.go are the node's side,
 // component.go the control plane's, watch.go and watch_objects.go both sides of
-// watches. What stands behind it, each room importing only those below it:
+// watches; definitions.go has custom resources come and go. What stands behind it, each room importing only those below it:
 //
 //	store      the state and the verbs over it
 //	admission  what new objects need of others
 //	kinds      the catalogue of kinds, a file each; podspec, the rules of pods
+//	custom     rows made of CustomResourceDefinitions
 //	kind       what a row of the table says, and the table
 //	flow       priority and fairness; stats, what is counted
 //	wire       requests, faults, clients' limits

@@ -57,6 +57,8 @@ const (
 	KindPodDisruptionBudget     = kinds.PodDisruptionBudget
 	KindHorizontalPodAutoscaler = kinds.HorizontalPodAutoscaler
 	KindEndpointSlice           = kinds.EndpointSlice
+
+	KindCustomResourceDefinition = kinds.CustomResourceDefinition
 )
 
 // What is behind the server. Its parts are packages below internal.

@@ -63,6 +63,7 @@ type Server struct {
 	component string
 	expire    *loop.Timer
 	traffic   []traffic // by Kinds.Index
+	counted   []Kind    // whose traffic that is
 	requests  uint64
 	stats     *stats.Counters
 	flow      *flow.Control // nil without a load model
@@ -103,7 +104,7 @@ func New(opts Options) *Server {
 		stats:  stats.New(opts.Loop.UnixNano()),
 	}
 	s.notes = kind.NewNotes(s.store.Kinds())
-	s.traffic = make([]traffic, len(s.store.Kinds().All()))
+	s.countKinds()
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
 	if opts.Load != nil {
 		s.flow = flow.New(s.l, s.stats, weighed{s.store}, *opts.Load)
@@ -117,6 +118,7 @@ func New(opts Options) *Server {
 		s.store.AdmitEvents(func(now time.Time, ev *v1.Event) error { return limits.Admit(now, s.userName(), ev) })
 	}
 	s.store.OnChangeBare(s.onChange) // the first
+	watchDefinitions(s.store, s.l, s.countKinds)
 	return s
 }
 
@@ -133,6 +135,18 @@ func (s *Server) Requests() uint64 { return s.requests }
 func (s *Server) Writes(k Kind) uint64 { return s.traffic[s.store.Kinds().Index(k)].writes }
 
 func (s *Server) now() time.Time { return s.l.Now() }
+
+// countKinds has the traffic of each kind of the table counted, by its present index.
+func (s *Server) countKinds() {
+	of := map[Kind]traffic{}
+	for i, k := range s.counted {
+		of[k] = s.traffic[i]
+	}
+	s.counted, s.traffic = nil, nil
+	for _, in := range s.store.Kinds().All() {
+		s.counted, s.traffic = append(s.counted, in.Kind), append(s.traffic, of[in.Kind])
+	}
+}
 
 // onChange is the first hook: the trace, then the watches. Of an event that
 // expires it may not get to see the object.

@@ -13,6 +13,7 @@
 package kind
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +45,12 @@ const (
 // Info is one row of the table: all that the API knows of a kind. Rows are never
 // written to after they were made, so that every server may share them.
 type Info struct {
-	Kind           Kind
+	// Kind names the kind. That of custom resources is the name of their definition
+	// ("widgets.example.com"), since another group may have a kind of the same name.
+	Kind Kind
+	// CustomKind is what manifests of custom resources name the kind ("Widget");
+	// "" for others, which are named as here.
+	CustomKind     string
 	Group, Version string
 	// Resource is the plural, lower case, as requests name it: "pods".
 	Resource string
@@ -83,14 +89,17 @@ func (in *Info) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: in.Group, Resource: in.Resource}
 }
 
+// Written returns the kind as manifests have it: "Pod".
+func (in *Info) Written() string { return cmp.Or(in.CustomKind, string(in.Kind)) }
+
 // GroupKind returns the group and the kind.
 func (in *Info) GroupKind() schema.GroupKind {
-	return schema.GroupKind{Group: in.Group, Kind: string(in.Kind)}
+	return schema.GroupKind{Group: in.Group, Kind: in.Written()}
 }
 
 // GroupVersionKind returns what objects carry as their type.
 func (in *Info) GroupVersionKind() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: in.Group, Version: in.Version, Kind: string(in.Kind)}
+	return schema.GroupVersionKind{Group: in.Group, Version: in.Version, Kind: in.Written()}
 }
 
 // APIVersion returns the group and version in which the kind is served: "v1",

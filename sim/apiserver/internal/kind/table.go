@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
-// Table holds the kinds that an API serves. It is never written to.
+// Table holds the kinds that an API serves. Those of custom resources come and go
+// with their definitions; the others are there from the beginning.
 type Table struct {
 	rows   []*Info
 	byType map[reflect.Type]*Info
+	custom map[schema.GroupKind]*Info // nil before the first
 }
 
 // NewTable returns a table of kinds. What others need comes first (a namespace
@@ -29,6 +34,30 @@ func NewTable(rows ...*Info) *Table {
 		t.byType[reflect.TypeOf(in.New())] = in
 	}
 	return t
+}
+
+// Define adds the row of custom resources, whose objects are of type
+// *unstructured.Unstructured, in the place of an earlier one of the same kind. It
+// returns the row's index.
+func (t *Table) Define(in *Info) int {
+	in.noun = nounOf(Kind(in.CustomKind))
+	if t.custom == nil {
+		t.custom = map[schema.GroupKind]*Info{}
+	}
+	t.custom[in.GroupKind()] = in
+	if i := t.Index(in.Kind); i >= 0 {
+		t.rows[i] = in
+		return i
+	}
+	t.rows = append(t.rows, in)
+	return len(t.rows) - 1
+}
+
+// Undefine takes out the row with that index, which custom resources have. The
+// indices of rows behind it are one less from then on.
+func (t *Table) Undefine(i int) {
+	delete(t.custom, t.rows[i].GroupKind())
+	t.rows = slices.Delete(t.rows, i, i+1)
 }
 
 // All returns the kinds, what others need first. The slice is the table's own.
@@ -72,8 +101,14 @@ func (t *Table) Namespaced(k Kind) bool {
 }
 
 // Of returns the row of an object's kind, which its Go type tells; nil if the API
-// stores no such thing. Objects made in code have no kind written in them.
-func (t *Table) Of(obj runtime.Object) *Info { return t.byType[reflect.TypeOf(obj)] }
+// stores no such thing. Objects made in code have no kind written in them, but for
+// custom resources.
+func (t *Table) Of(obj runtime.Object) *Info {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		return t.custom[u.GroupVersionKind().GroupKind()]
+	}
+	return t.byType[reflect.TypeOf(obj)]
+}
 
 // Decode decodes one manifest, YAML or JSON, strictly.
 func (t *Table) Decode(manifest []byte) (Object, error) {

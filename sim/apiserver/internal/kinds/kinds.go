@@ -17,7 +17,7 @@ import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 // New returns the table of all kinds, in the order that kind.NewTable wants.
 func New() *kind.Table {
 	return kind.NewTable(
-		namespace(), priorityClass(), runtimeClass(), node(),
+		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
 		configMap(), secret(), service(), podDisruptionBudget(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),

@@ -242,3 +242,12 @@ func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
 	}
 	return s.remove(s.info(kinds.Namespace), ns, "delete").(*v1.Namespace)
 }
+
+// DropAll takes out all objects of a kind, whatever holds them.
+func (s *Store) DropAll(k kind.Kind) {
+	in := s.info(k)
+	list, _ := s.List(k, "") // the kind is served
+	for _, obj := range list {
+		s.remove(in, in.Copy(obj), "delete")
+	}
+}

@@ -22,6 +22,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"time"
@@ -152,6 +153,24 @@ func newState(seed uint64, tables map[kind.Kind]table.Any) *State {
 	s.priorityClasses = tableOf[*schedulingv1.PriorityClass](s, kinds.PriorityClass)
 	s.runtimeClasses = tableOf[*nodev1.RuntimeClass](s, kinds.RuntimeClass)
 	return s
+}
+
+// Define has custom resources stored by the rules of a row, which takes the place of
+// an earlier one of their kind.
+func (s *State) Define(in *kind.Info) {
+	i := s.kinds.Define(in)
+	if i < len(s.shelves) {
+		s.shelves[i].Info = in
+		return
+	}
+	s.shelves = append(s.shelves, &shelf{Info: in, objects: in.NewTable()})
+}
+
+// Undefine has custom resources of a kind not stored any more. There must be none.
+func (s *State) Undefine(k kind.Kind) {
+	i := s.kinds.Index(k)
+	s.kinds.Undefine(i)
+	s.shelves = slices.Delete(s.shelves, i, i+1)
 }
 
 // tableOf returns the table of a kind whose objects are of type T.

@@ -1,0 +1,187 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/custom"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+)
+
+// definitionDelay is what the API server's own controllers take to see a change.
+const definitionDelay = time.Millisecond
+
+// definitions accept the names of CustomResourceDefinitions, establish them and have
+// their resources stored. They mirror the naming and establishing controllers of
+// k8s.io/apiextensions-apiserver (pkg/controller/status, pkg/controller/establish),
+// which are part of kube-apiserver.
+type definitions struct {
+	s *store.Store
+	l *loop.Loop
+	// changed is told of kinds that come, change or go.
+	changed func()
+}
+
+// watchDefinitions has definitions seen to.
+func watchDefinitions(s *store.Store, l *loop.Loop, changed func()) {
+	d := &definitions{s, l, changed}
+	s.OnChange(d.onChange, kinds.CustomResourceDefinition)
+}
+
+// onChange has a definition looked at, as a controller's informer would.
+func (d *definitions) onChange(c Change) {
+	def := c.New.(*apiextensionsv1.CustomResourceDefinition)
+	if c.Type == watch.Deleted {
+		d.l.Root().After(definitionDelay, func() {
+			d.drop(def)
+			d.acceptOthers(def)
+		})
+		return
+	}
+	if established(def) { // its schema may be another
+		if err := d.serve(def); err == nil {
+			d.changed()
+		}
+	}
+	d.l.Root().After(definitionDelay, func() { d.sync(def.Name) })
+}
+
+// sync takes a definition one step further: its names are accepted, then it is
+// established.
+func (d *definitions) sync(name string) {
+	def, ok := d.s.Lookup(kinds.CustomResourceDefinition, "", name).(*apiextensionsv1.CustomResourceDefinition)
+	if !ok {
+		return
+	}
+	next := def.DeepCopy()
+	if !equality.Semantic.DeepEqual(def.Spec.Names, def.Status.AcceptedNames) {
+		accepted := d.acceptNames(next)
+		setDefinitionCondition(next, accepted, d.l.Now())
+		if !established(next) {
+			c := condition(apiextensionsv1.Established, metav1.ConditionFalse, "NotAccepted", "not all names are accepted")
+			if accepted.Status == apiextensionsv1.ConditionTrue {
+				c = condition(apiextensionsv1.Established, metav1.ConditionFalse, "Installing", "the initial names have been accepted")
+			}
+			setDefinitionCondition(next, c, d.l.Now())
+		}
+	} else if !established(def) {
+		if err := d.serve(def); err != nil {
+			return // as upstream, which logs it: the rules let no such schema pass
+		}
+		setDefinitionCondition(next, condition(apiextensionsv1.Established, metav1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"), d.l.Now())
+	}
+	if equality.Semantic.DeepEqual(def.Status, next.Status) {
+		return
+	}
+	if _, err := d.s.Update(d.l.Now(), next, "status"); err == nil {
+		d.acceptOthers(next)
+	}
+}
+
+// serve has a definition's resources stored by its present rules.
+func (d *definitions) serve(def *apiextensionsv1.CustomResourceDefinition) error {
+	row, err := custom.Row(def)
+	if err == nil {
+		d.s.Define(row)
+	}
+	return err
+}
+
+// drop takes a definition's resources away. What holds one back by a finalizer doesn't
+// hold it here: nobody could take the finalizer off any more.
+func (d *definitions) drop(def *apiextensionsv1.CustomResourceDefinition) {
+	k := Kind(def.Name)
+	if d.s.Kinds().Find(k) == nil {
+		return
+	}
+	d.s.DropAll(k)
+	d.s.Undefine(k)
+	d.changed()
+}
+
+// acceptOthers looks at the other definitions of the group, for which names may have
+// become free.
+func (d *definitions) acceptOthers(def *apiextensionsv1.CustomResourceDefinition) {
+	for _, o := range store.Objects[*apiextensionsv1.CustomResourceDefinition](d.s, kinds.CustomResourceDefinition) {
+		if o.Spec.Group == def.Spec.Group && o.Name != def.Name {
+			d.l.Root().After(definitionDelay, func() { d.sync(o.Name) })
+		}
+	}
+}
+
+// acceptNames writes into a definition's status which of its names are free, and returns
+// the condition that says so. What is found last is said.
+func (d *definitions) acceptNames(def *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.CustomResourceDefinitionCondition {
+	resources, kindNames := sets.New[string](), sets.New[string]()
+	for _, o := range store.Objects[*apiextensionsv1.CustomResourceDefinition](d.s, kinds.CustomResourceDefinition) {
+		if n := o.Status.AcceptedNames; o.Spec.Group == def.Spec.Group {
+			resources.Insert(n.Plural, n.Singular)
+			resources.Insert(n.ShortNames...)
+			kindNames.Insert(n.Kind, n.ListKind)
+		}
+	}
+	out := condition(apiextensionsv1.NamesAccepted, metav1.ConditionTrue, "NoConflicts", "no conflicts found")
+	want, has := def.Spec.Names, &def.Status.AcceptedNames
+	refuse := func(reason, name string) {
+		out = condition(apiextensionsv1.NamesAccepted, metav1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", name))
+	}
+	accept := func(name string, to *string, taken sets.Set[string], reason string) {
+		if name != *to && taken.Has(name) {
+			refuse(reason, name)
+			return
+		}
+		*to = name
+	}
+	accept(want.Plural, &has.Plural, resources, "PluralConflict")
+	accept(want.Singular, &has.Singular, resources, "SingularConflict")
+	free := true
+	for _, name := range want.ShortNames {
+		if !slices.Contains(has.ShortNames, name) && resources.Has(name) {
+			refuse("ShortNamesConflict", name)
+			free = false
+		}
+	}
+	if free {
+		has.ShortNames = want.ShortNames
+	}
+	accept(want.Kind, &has.Kind, kindNames, "KindConflict")
+	accept(want.ListKind, &has.ListKind, kindNames, "ListKindConflict")
+	has.Categories = want.Categories
+	return out
+}
+
+func condition(t apiextensionsv1.CustomResourceDefinitionConditionType, status metav1.ConditionStatus, reason, message string) apiextensionsv1.CustomResourceDefinitionCondition {
+	return apiextensionsv1.CustomResourceDefinitionCondition{Type: t, Status: apiextensionsv1.ConditionStatus(status), Reason: reason, Message: message}
+}
+
+// setDefinitionCondition adds a condition, or puts it in the place of the one of its
+// type, whose time it keeps while the status stays.
+func setDefinitionCondition(def *apiextensionsv1.CustomResourceDefinition, c apiextensionsv1.CustomResourceDefinitionCondition, now time.Time) {
+	c.LastTransitionTime = metav1.NewTime(now.Truncate(time.Second))
+	for i := range def.Status.Conditions {
+		if o := &def.Status.Conditions[i]; o.Type == c.Type {
+			if o.Status == c.Status {
+				c.LastTransitionTime = o.LastTransitionTime
+			}
+			*o = c
+			return
+		}
+	}
+	def.Status.Conditions = append(def.Status.Conditions, c)
+}
+
+// established reports whether a definition's resources are served.
+func established(def *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(def.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
+}

@@ -1,0 +1,74 @@
+package kinds
+
+import (
+	"context"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// CustomResourceDefinition is the kind of the definitions of further kinds.
+const CustomResourceDefinition kind.Kind = "CustomResourceDefinition"
+
+// customResourceDefinition returns the row of CustomResourceDefinition
+// (k8s.io/apiextensions-apiserver/pkg/registry/customresourcedefinition/strategy.go).
+// The rules are that module's own.
+func customResourceDefinition() *kind.Info {
+	type definition = apiextensionsv1.CustomResourceDefinition
+	return &kind.Info{
+		Kind: CustomResourceDefinition, Group: apiextensionsv1.GroupName, Version: "v1", Resource: "customresourcedefinitions", NeedsVersion: true,
+		// Manifests are decoded field by field, which schemas within schemas are not yet.
+		Unwritten: true,
+		Strategy: &kind.Typed[definition, *definition]{
+			Defaults: apiextensionsv1.SetDefaults_CustomResourceDefinition,
+			Halves: kind.SpecAndStatus(func(d *definition) (*apiextensionsv1.CustomResourceDefinitionSpec, *apiextensionsv1.CustomResourceDefinitionStatus) {
+				return &d.Spec, &d.Status
+			}),
+			Reset:      resetDefinition,
+			CountsSpec: true,
+			Check: func(d *definition) field.ErrorList {
+				in, errs := internalDefinition(d)
+				if errs != nil {
+					return errs
+				}
+				return validation.ValidateCustomResourceDefinition(context.Background(), in)
+			},
+			CheckUpdate: func(d, old *definition, sub string) field.ErrorList {
+				in, errs := internalDefinition(d)
+				was, oldErrs := internalDefinition(old)
+				switch {
+				case errs != nil || oldErrs != nil:
+					return append(errs, oldErrs...)
+				case sub == "status":
+					return validation.ValidateUpdateCustomResourceDefinitionStatus(in, was)
+				}
+				return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), in, was)
+			},
+		},
+	}
+}
+
+// resetDefinition leaves of the status which version is stored: the one that the
+// spec says.
+func resetDefinition(d *apiextensionsv1.CustomResourceDefinition) {
+	d.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	for _, v := range d.Spec.Versions {
+		if v.Storage {
+			d.Status.StoredVersions = []string{v.Name}
+			break
+		}
+	}
+}
+
+// internalDefinition is a definition as the rules take it.
+func internalDefinition(d *apiextensionsv1.CustomResourceDefinition) (*apiextensions.CustomResourceDefinition, field.ErrorList) {
+	in := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(d.DeepCopy(), in, nil); err != nil {
+		return nil, field.ErrorList{field.InternalError(nil, err)}
+	}
+	return in, nil
+}
