@@ -18,7 +18,7 @@ func (m *Manager) Describe(g *loop.Group) {
 	texts := map[*v1.PodStatus][]byte{} // statuses are never written to
 	g.Describe(&m.version, "statuses", func() uint64 {
 		h, now := fnv.New64a(), make(map[*v1.PodStatus][]byte, len(m.pods))
-		for _, uid := range slices.Sorted(maps.Keys(m.pods)) {
+		for _, uid := range slices.Sorted(maps.Keys(m.pods)) { //drydock:unordered sorted
 			status := m.pods[uid].status
 			text, ok := texts[status]
 			if !ok {

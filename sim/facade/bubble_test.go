@@ -1,0 +1,284 @@
+package facade
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// latency is what a message takes.
+const latency = 5 * time.Millisecond
+
+// bubbleDoor has an API's loop follow the time of the bubble that it is in.
+type bubbleDoor struct {
+	l    *loop.Loop
+	mu   sync.Mutex
+	in   []*crossing
+	wake chan struct{}
+	quit chan struct{}
+	done chan struct{}
+	last time.Time // of a delivery
+}
+
+// crossing is a request on its way.
+type crossing struct {
+	at  time.Time
+	key string
+	fn  func()
+	ok  chan struct{}
+}
+
+type keyOf struct{}
+
+func newBubbleDoor(l *loop.Loop) *bubbleDoor {
+	d := &bubbleDoor{l: l, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+	go d.pump()
+	return d
+}
+
+func (d *bubbleDoor) close() {
+	close(d.quit)
+	<-d.done
+}
+
+// Do implements Door.
+func (d *bubbleDoor) Do(ctx context.Context, fn func()) error {
+	key, _ := ctx.Value(keyOf{}).(string)
+	c := &crossing{at: time.Now().Add(latency), key: key, fn: fn, ok: make(chan struct{})}
+	d.mu.Lock()
+	d.in = append(d.in, c)
+	d.mu.Unlock()
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-c.ok:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Deliver implements Door: no two deliveries are at one instant.
+func (d *bubbleDoor) Deliver(fn func()) {
+	at := time.Now().Add(latency)
+	if !at.After(d.last) {
+		at = d.last.Add(time.Microsecond)
+	}
+	d.last = at
+	time.AfterFunc(time.Until(at), fn)
+}
+
+func (d *bubbleDoor) pump() {
+	defer close(d.done)
+	timer := time.NewTimer(0)
+	for {
+		now := time.Now()
+		if err := d.l.RunUntil(now); err != nil {
+			panic(err)
+		}
+		d.mu.Lock()
+		slices.SortStableFunc(d.in, func(a, b *crossing) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.key, b.key)) })
+		var due []*crossing
+		for len(d.in) > 0 && !d.in[0].at.After(now) {
+			due, d.in = append(due, d.in[0]), d.in[1:]
+		}
+		next := now.Add(time.Millisecond) // the loop may have something to do
+		if len(d.in) > 0 {
+			next = d.in[0].at
+		}
+		d.mu.Unlock()
+		for _, c := range due {
+			c.fn()
+			d.Deliver(func() { close(c.ok) })
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-timer.C:
+		case <-d.wake:
+		case <-d.quit:
+			return
+		}
+	}
+}
+
+// inBubble runs fn with clients of a new API, and returns the hash of its trace.
+func inBubble(t *testing.T, fn func(t *testing.T, config *rest.Config)) (hash string) {
+	synctest.Test(t, func(t *testing.T) {
+		if d := time.Until(loop.Epoch()); d > 0 {
+			time.Sleep(d)
+		}
+		l := loop.New(loop.Options{Name: "api"})
+		rec := trace.NewRecorder(l, "", nil)
+		api := apiserver.New(apiserver.Options{Loop: l, Recorder: rec})
+		door := newBubbleDoor(l)
+		f := New(Options{API: api, Door: door})
+		keyed := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			f.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), keyOf{}, req.UserAgent()+" "+req.Method+" "+req.URL.String())))
+		})
+		defer func() {
+			door.close()
+			l.Close()
+			hash = fmt.Sprint(rec.Hash())
+		}()
+		fn(t, &rest.Config{Host: "http://drydock", Transport: &Transport{keyed}})
+	})
+	return hash
+}
+
+// widgets is the definition of a kind with a default, a field less than clients send,
+// and a rule.
+const widgets = `{
+	"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"},
+	"spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"}, "versions": [{
+		"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+		"schema": {"openAPIV3Schema": {"type": "object", "properties": {
+			"spec": {"type": "object", "required": ["size"], "properties": {
+				"size": {"type": "integer", "minimum": 1}, "mode": {"type": "string", "default": "slow"}},
+				"x-kubernetes-validations": [{"rule": "self.mode != 'fast' || self.size < 5", "message": "too large for fast"}]},
+			"status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}]}}`
+
+// TestFirstSlice serves a definition, its Established condition, a create and a watch to
+// client-go, twice with the same trace.
+func TestFirstSlice(t *testing.T) {
+	var hashes []string
+	for range 2 {
+		hashes = append(hashes, inBubble(t, firstSlice))
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("hashes %v", hashes)
+	}
+}
+
+func firstSlice(t *testing.T, config *rest.Config) {
+	clients := dynamic.NewForConfigOrDie(config)
+	def := &unstructured.Unstructured{}
+	if err := def.UnmarshalJSON([]byte(widgets)); err != nil {
+		t.Fatal(err)
+	}
+	defs := clients.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	seen, err := defs.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := defs.Create(t.Context(), def, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for ev := range seen.ResultChan() {
+		conditions, _, _ := unstructured.NestedSlice(ev.Object.(*unstructured.Unstructured).Object, "status", "conditions")
+		if slices.ContainsFunc(conditions, func(c any) bool {
+			return c.(map[string]any)["type"] == "Established" && c.(map[string]any)["status"] == "True"
+		}) {
+			break
+		}
+	}
+	seen.Stop()
+
+	ours := clients.Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}).Namespace("default")
+	w, err := ours.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	widget := func(name string, spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": name}, "spec": spec, "status": map[string]any{"mine": true}}}
+	}
+	for _, bad := range []struct {
+		spec map[string]any
+		want string
+	}{
+		{map[string]any{}, "spec.size: Required value"},
+		{map[string]any{"size": int64(0)}, "spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1"},
+		{map[string]any{"size": int64(7), "mode": "fast"}, "spec: Invalid value: too large for fast"},
+	} {
+		if _, err := ours.Create(t.Context(), widget("bad", bad.spec), metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%v: %v, want %s", bad.spec, err, bad.want)
+		}
+	}
+	made, err := ours.Create(t.Context(), widget("one", map[string]any{"size": int64(3), "unknown": "x"}), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := made.Object["spec"], any(map[string]any{"size": int64(3), "mode": "slow"}); !reflect.DeepEqual(got, want) || made.Object["status"] != nil {
+		t.Errorf("made %v, want %v and no status", made.Object, want)
+	}
+	ev := <-w.ResultChan()
+	if got := ev.Object.(*unstructured.Unstructured); ev.Type != watch.Added || got.GetUID() != made.GetUID() || got.GetGeneration() != 1 {
+		t.Errorf("event %v %v", ev.Type, got)
+	}
+	if at := made.GetCreationTimestamp(); at.Year() != loop.Epoch().Year() {
+		t.Errorf("created at %v", at)
+	}
+	patched, err := ours.Patch(t.Context(), "one", types.MergePatchType, []byte(`{"status":{"ready":true}}`), metav1.PatchOptions{}, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := patched.Object["status"]; !reflect.DeepEqual(got, any(map[string]any{"ready": true})) || patched.GetGeneration() != 1 {
+		t.Errorf("patched %v", patched.Object)
+	}
+	if err := defs.Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for ev := range w.ResultChan() {
+		if ev.Type == watch.Deleted {
+			break
+		}
+	}
+	if _, err := ours.Get(t.Context(), "one", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after its definition: %v", err)
+	}
+}
+
+func TestCreateAndWatch(t *testing.T) {
+	var hashes []string
+	for range 2 {
+		hashes = append(hashes, inBubble(t, func(t *testing.T, config *rest.Config) {
+			clients := kubernetes.NewForConfigOrDie(config)
+			maps := clients.CoreV1().ConfigMaps("default")
+			w, err := maps.Watch(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := maps.Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Data: map[string]string{"a": "b"}}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ev := <-w.ResultChan()
+			if got, ok := ev.Object.(*v1.ConfigMap); !ok || got.UID != made.UID || got.Data["a"] != "b" {
+				t.Errorf("%v %v, want %v", ev.Type, ev.Object, made)
+			}
+			w.Stop()
+			if _, err := clients.Discovery().ServerPreferredResources(); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("hashes %v", hashes)
+	}
+}

@@ -1,0 +1,101 @@
+package facade
+
+import (
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// definitionChanged serves the resources of a definition that is established.
+func (f *Facade) definitionChanged(c apiserver.Change) {
+	kind := apiserver.Kind(c.New.GetName())
+	row := f.o.API.Store().Kinds().Find(kind)
+	if c.Type == watch.Deleted {
+		f.kinds.drop(kind)
+		return
+	}
+	if row == nil || row.CustomKind == "" {
+		return
+	}
+	k, err := f.customKind(row, c.New.(*apiextensionsv1.CustomResourceDefinition))
+	if err != nil {
+		return // the row was made of the same definition
+	}
+	f.kinds.add(k)
+}
+
+// customKind serves custom resources.
+func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.CustomResourceDefinition) (*servedKind, error) {
+	gvk := row.GroupVersionKind()
+	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
+	creater, typer := unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
+	for sub, to := range map[string]**handlers.RequestScope{"": &k.scope, "status": &k.status} {
+		scope := &handlers.RequestScope{
+			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
+			Serializer:     customSerializer{f.types, creater, typer},
+			ParameterCodec: f.types.parameters,
+			Creater:        creater, Convertor: sameVersion{}, Defaulter: noDefaults{}, Typer: typer, UnsafeConvertor: sameVersion{},
+			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
+			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
+			Resource:                 gvk.GroupVersion().WithResource(row.Resource),
+			Kind:                     gvk,
+			Subresource:              sub,
+			MetaGroupVersion:         metav1.SchemeGroupVersion,
+			HubGroupVersion:          gvk.GroupVersion(),
+			MaxRequestBodyBytes:      maxRequestBytes,
+		}
+		var err error
+		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, noDefaults{}, creater, gvk, gvk.GroupVersion(), sub, nil); err != nil {
+			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)
+		}
+		*to = scope
+	}
+	return k, nil
+}
+
+// noDefaults is an ObjectDefaulter that leaves defaults to the store.
+type noDefaults struct{}
+
+// Default implements runtime.ObjectDefaulter.
+func (noDefaults) Default(runtime.Object) {}
+
+// sameVersion is an ObjectConvertor between versions of which there is one.
+type sameVersion struct{}
+
+// Convert implements runtime.ObjectConvertor.
+func (sameVersion) Convert(in, out, _ any) error {
+	from, ok1 := in.(runtime.Unstructured)
+	to, ok2 := out.(runtime.Unstructured)
+	if !ok1 || !ok2 {
+		return fmt.Errorf("no conversion from %T to %T", in, out)
+	}
+	to.SetUnstructuredContent(from.UnstructuredContent())
+	return nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	switch label {
+	case "metadata.name", "metadata.namespace":
+		return label, value, nil
+	}
+	return "", "", fmt.Errorf("field label not supported: %s", label)
+}

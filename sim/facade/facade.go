@@ -1,0 +1,119 @@
+package facade
+
+import (
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// Options are what a facade is made of.
+type Options struct {
+	// API is the cluster's, Door the way to it.
+	API  *apiserver.Server
+	Door Door
+}
+
+// Facade serves the API over HTTP.
+type Facade struct {
+	o        Options
+	requests request.RequestInfoResolver
+	types    goTypes
+	kinds    *served
+	watches  *watches
+}
+
+// New returns the facade of an API. It is called before the API's loop runs, or on it.
+func New(o Options) *Facade {
+	f := &Facade{
+		o: o,
+		requests: &request.RequestInfoFactory{
+			APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
+		},
+	}
+	f.types = newTypes()
+	f.kinds = newServed(f)
+	f.watches = newWatches(o)
+	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
+	return f
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Facade) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	info, err := f.requests.NewRequestInfo(req)
+	if err != nil {
+		responsewriters.InternalError(w, req, err)
+		return
+	}
+	// Handlers of patches write to the audit's context, which must be there.
+	req = req.WithContext(audit.WithAuditContext(request.WithRequestInfo(req.Context(), info)))
+	if !info.IsResourceRequest {
+		f.serveDiscovery(w, req)
+		return
+	}
+	k := f.kinds.find(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
+	if k == nil {
+		http.NotFound(w, req)
+		return
+	}
+	h := k.handler(info)
+	if h == nil {
+		responsewriters.ErrorNegotiated(apierrors.NewMethodNotSupported(k.scope.Resource.GroupResource(), info.Verb), k.scope.Serializer, k.scope.Kind.GroupVersion(), w, req)
+		return
+	}
+	h(w, req)
+}
+
+// handler returns what serves a request; nil: the kind has no such verb.
+func (k *servedKind) handler(info *request.RequestInfo) http.HandlerFunc {
+	scope, store := k.scope, k.storage
+	if info.Subresource != "" {
+		if info.Subresource != "status" {
+			return nil
+		}
+		scope, store = k.status, k.storage.sub("status")
+	}
+	switch info.Verb {
+	case "get":
+		return handlers.GetResource(store, scope)
+	case "list", "watch":
+		return watchable(handlers.ListResource(store, store, scope, false, 0))
+	case "create":
+		return handlers.CreateResource(store, scope, nil)
+	case "update":
+		return handlers.UpdateResource(store, scope, nil)
+	case "patch":
+		return handlers.PatchResource(store, scope, nil, patchTypes)
+	case "delete":
+		return handlers.DeleteResource(store, true, scope, nil)
+	case "deletecollection":
+		return handlers.DeleteCollection(store, true, scope, nil)
+	}
+	return nil
+}
+
+// watchTimeout is how long a watch lives that doesn't say, in seconds. Upstream draws
+// between 30 and 60 minutes.
+const watchTimeout = "2700"
+
+// watchable has a watch that says nothing of its end last for watchTimeout.
+func watchable(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		if q := req.URL.Query(); q.Get("timeoutSeconds") == "" {
+			q.Set("timeoutSeconds", watchTimeout)
+			u := *req.URL
+			u.RawQuery = q.Encode()
+			req = req.WithContext(req.Context())
+			req.URL = &u
+		}
+		h(w, req)
+	}
+}

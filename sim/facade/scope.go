@@ -1,0 +1,146 @@
+package facade
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// patchTypes are the patches that kinds with a Go type take.
+var patchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType)}
+
+// maxRequestBytes is upstream's default for a request's body.
+const maxRequestBytes = 3 << 20
+
+// servedKind is what serves one kind.
+type servedKind struct {
+	row           *apiserver.KindInfo
+	scope, status *handlers.RequestScope
+	storage       *storage
+}
+
+// served are the kinds that a facade serves, by resource. The API's loop writes to it
+// when definitions come and go, handlers read it.
+type served struct {
+	mu         sync.RWMutex
+	byResource map[schema.GroupVersionResource]*servedKind
+	order      []*servedKind
+}
+
+func newServed(f *Facade) *served {
+	s := &served{byResource: map[schema.GroupVersionResource]*servedKind{}}
+	schemas := newLazySchemas(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(f.types.scheme) })
+	for _, row := range f.o.API.Store().Kinds().All() {
+		converter := managedfields.TypeConverter(schemas)
+		if row.Kind == apiserver.KindCustomResourceDefinition { // client-go's schemas don't have it
+			converter = managedfields.NewDeducedTypeConverter()
+		}
+		k, err := typedKind(f, row, converter)
+		if err != nil {
+			panic(fmt.Sprintf("facade: %s: %v", row.Kind, err)) // the table names a kind that clients don't know
+		}
+		s.add(k)
+	}
+	return s
+}
+
+// add serves a kind, in the place of what is served under the same name.
+func (s *served) add(k *servedKind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.byResource[k.scope.Resource]; old != nil {
+		s.order[slices.Index(s.order, old)] = k
+	} else {
+		s.order = append(s.order, k)
+	}
+	s.byResource[k.scope.Resource] = k
+}
+
+// drop ends that a kind is served.
+func (s *served) drop(kind apiserver.Kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order = slices.DeleteFunc(s.order, func(k *servedKind) bool {
+		if k.row.Kind != kind {
+			return false
+		}
+		delete(s.byResource, k.scope.Resource)
+		return true
+	})
+}
+
+// find returns what serves a resource; nil: nothing does.
+func (s *served) find(r schema.GroupVersionResource) *servedKind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.byResource[r]
+}
+
+// all are the kinds that are served.
+func (s *served) all() []*servedKind {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Clone(s.order)
+}
+
+// goTypes are the Go types of what is sent and served.
+type goTypes struct {
+	scheme     *runtime.Scheme
+	codecs     serializer.CodecFactory
+	parameters runtime.ParameterCodec
+}
+
+func newTypes() goTypes {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+		utilruntime.Must(add(s)) // types that don't go together are a mistake of the libraries
+	}
+	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	return goTypes{s, serializer.NewCodecFactory(s), runtime.NewParameterCodec(s)}
+}
+
+// typedKind serves a kind whose objects have a Go type.
+func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeConverter) (*servedKind, error) {
+	gvk := row.GroupVersionKind()
+	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
+	for sub, to := range map[string]**handlers.RequestScope{"": &k.scope, "status": &k.status} {
+		scope := &handlers.RequestScope{
+			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
+			Serializer:     f.types.codecs,
+			ParameterCodec: f.types.parameters,
+			Creater:        f.types.scheme, Convertor: f.types.scheme, Defaulter: f.types.scheme, Typer: f.types.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(f.types.scheme),
+			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
+			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
+			Resource:                 gvk.GroupVersion().WithResource(row.Resource),
+			Kind:                     gvk,
+			Subresource:              sub,
+			MetaGroupVersion:         metav1.SchemeGroupVersion,
+			HubGroupVersion:          gvk.GroupVersion(),
+			MaxRequestBodyBytes:      maxRequestBytes,
+		}
+		var err error
+		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil); err != nil {
+			return nil, fmt.Errorf("managed fields of %s: %w", row.Kind, err)
+		}
+		*to = scope
+	}
+	return k, nil
+}

@@ -1,0 +1,218 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// storage is one kind, or a subresource of it, as the handlers of k8s.io/apiserver see
+// it. Each call crosses to the API's loop once.
+type storage struct {
+	f           *Facade
+	row         *apiserver.KindInfo
+	subresource string
+}
+
+var (
+	_ rest.CreaterUpdater    = (*storage)(nil)
+	_ rest.Patcher           = (*storage)(nil)
+	_ rest.Lister            = (*storage)(nil)
+	_ rest.Watcher           = (*storage)(nil)
+	_ rest.GracefulDeleter   = (*storage)(nil)
+	_ rest.CollectionDeleter = (*storage)(nil)
+)
+
+// sub is the storage of a subresource.
+func (s *storage) sub(name string) *storage { return &storage{s.f, s.row, name} }
+
+// do has fn run on the API's loop, and returns its error or the door's.
+func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) error {
+	var err error
+	if e := s.f.o.Door.Do(ctx, func() { err = fn(s.f.o.API) }); e != nil {
+		return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
+	}
+	// The handlers hand an error without a status to a handler of the process, which
+	// holds the caller up by the wall's time.
+	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+		return apierrors.NewInternalError(err)
+	}
+	return err
+}
+
+// lend returns an object with a struct of its own, since the libraries write to what
+// they are given.
+func (s *storage) lend(obj apiserver.Object) runtime.Object { return s.row.Copy(obj) }
+
+// New implements rest.Storage.
+func (s *storage) New() runtime.Object { return s.row.New() }
+
+// Destroy implements rest.Storage.
+func (s *storage) Destroy() {}
+
+// NewList implements rest.Lister.
+func (s *storage) NewList() runtime.Object {
+	gvk := s.row.GroupVersionKind()
+	gvk.Kind += "List"
+	if s.row.CustomKind != "" {
+		list := &unstructured.UnstructuredList{Object: map[string]any{}}
+		list.SetGroupVersionKind(gvk)
+		return list
+	}
+	list, err := s.f.types.scheme.New(gvk)
+	if err != nil {
+		panic(fmt.Sprintf("facade: %v", err)) // every kind has a list
+	}
+	list.GetObjectKind().SetGroupVersionKind(gvk)
+	return list
+}
+
+// ConvertToTable implements rest.TableConvertor.
+func (s *storage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	return rest.NewDefaultTableConvertor(s.row.GroupResource()).ConvertToTable(ctx, obj, options)
+}
+
+// Get implements rest.Getter.
+func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (out runtime.Object, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		obj, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err == nil {
+			out = s.lend(obj)
+		}
+		return err
+	})
+	return out, err
+}
+
+// List implements rest.Lister.
+func (s *storage) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
+	list, sel := s.NewList(), selectionOf(options)
+	err := s.do(ctx, func(api *apiserver.Server) error {
+		all, err := api.List(s.row.Kind, request.NamespaceValue(ctx))
+		if err != nil {
+			return err
+		}
+		var items []runtime.Object
+		for _, obj := range all {
+			if sel.matches(obj) {
+				items = append(items, s.lend(obj))
+			}
+		}
+		m, err := meta.ListAccessor(list)
+		if err != nil {
+			return fmt.Errorf("list of %s: %w", s.row.Kind, err)
+		}
+		m.SetResourceVersion(strconv.FormatUint(api.Store().Version(), 10))
+		return meta.SetList(list, items)
+	})
+	return list, err
+}
+
+// Watch implements rest.Watcher.
+func (s *storage) Watch(ctx context.Context, options *metainternalversion.ListOptions) (w watch.Interface, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		w, err = s.f.watches.add(s, request.NamespaceValue(ctx), options)
+		return err
+	})
+	return w, err
+}
+
+// Create implements rest.Creater.
+func (s *storage) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (out runtime.Object, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		made, err := api.Create(obj.(apiserver.Object))
+		if err == nil {
+			out = s.lend(made)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Update implements rest.Updater. What the request makes of the stored object is
+// computed on the loop, so that nothing comes between.
+func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		stored, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err != nil {
+			return err
+		}
+		old := s.lend(stored)
+		obj, err := info.UpdatedObject(ctx, old)
+		if err != nil {
+			return err
+		}
+		if err := validate(ctx, obj, old); err != nil {
+			return err
+		}
+		made, err := api.Update(obj.(apiserver.Object), s.subresource)
+		if err == nil {
+			out = s.lend(made)
+		}
+		return err
+	})
+	return out, false, err
+}
+
+// Delete implements rest.GracefulDeleter.
+func (s *storage) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (out runtime.Object, gone bool, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		obj, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err != nil {
+			return err
+		}
+		if err := validate(ctx, s.lend(obj)); err != nil {
+			return err
+		}
+		if err := api.Delete(s.row.Kind, request.NamespaceValue(ctx), name, *options); err != nil {
+			return err
+		}
+		if now := api.Store().Lookup(s.row.Kind, request.NamespaceValue(ctx), name); now != nil {
+			obj = now
+		} else {
+			gone = true
+		}
+		out = s.lend(obj)
+		return nil
+	})
+	return out, gone, err
+}
+
+// DeleteCollection implements rest.CollectionDeleter.
+func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
+	list, sel := s.NewList(), selectionOf(which)
+	err := s.do(ctx, func(api *apiserver.Server) error {
+		all, err := api.List(s.row.Kind, request.NamespaceValue(ctx))
+		if err != nil {
+			return err
+		}
+		var items []runtime.Object
+		for _, obj := range all {
+			if !sel.matches(obj) {
+				continue
+			}
+			if err := api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			items = append(items, s.lend(obj))
+		}
+		return meta.SetList(list, items)
+	})
+	return list, err
+}

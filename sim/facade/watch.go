@@ -1,0 +1,190 @@
+package facade
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// selection is what a list or a watch selects.
+type selection struct {
+	labels labels.Selector
+	fields fields.Selector
+}
+
+func selectionOf(o *metainternalversion.ListOptions) selection {
+	s := selection{labels.Everything(), fields.Everything()}
+	if o != nil && o.LabelSelector != nil {
+		s.labels = o.LabelSelector
+	}
+	if o != nil && o.FieldSelector != nil {
+		s.fields = o.FieldSelector
+	}
+	return s
+}
+
+func (s selection) matches(obj apiserver.Object) bool {
+	return s.labels.Matches(labels.Set(obj.GetLabels())) &&
+		(s.fields.Empty() || s.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}))
+}
+
+// maxHistory is how many changes of a kind a watch can begin behind.
+const maxHistory = 1024
+
+// watches tell clients of changes. But for a watcher's channel, all of it is on the
+// API's loop.
+type watches struct {
+	o     Options
+	kinds map[apiserver.Kind]*watchedKind
+}
+
+// watchedKind has the changes of one kind, from when the facade was made.
+type watchedKind struct {
+	history []apiserver.Change
+	// from is the version after which history is complete.
+	from     uint64
+	watchers []*watcher
+}
+
+func newWatches(o Options) *watches {
+	w := &watches{o: o, kinds: map[apiserver.Kind]*watchedKind{}}
+	for _, row := range o.API.Store().Kinds().All() {
+		w.kinds[row.Kind] = &watchedKind{from: o.API.Store().Version()}
+	}
+	o.API.OnChange(w.changed)
+	return w
+}
+
+// of is what there is of a kind: nothing but what is yet to come, if it is new.
+func (w *watches) of(kind apiserver.Kind) *watchedKind {
+	k := w.kinds[kind]
+	if k == nil {
+		k = &watchedKind{from: w.o.API.Store().Version() - 1}
+		w.kinds[kind] = k
+	}
+	return k
+}
+
+// changed tells of a change.
+func (w *watches) changed(c apiserver.Change) {
+	k := w.of(c.Kind)
+	if c.Kind == apiserver.KindLease || c.Kind == apiserver.KindEvent { // good until the hook returns
+		c.New = c.New.DeepCopyObject().(apiserver.Object)
+		if c.Old != nil {
+			c.Old = c.Old.DeepCopyObject().(apiserver.Object)
+		}
+	}
+	k.history = append(k.history, c)
+	if len(k.history) > 2*maxHistory {
+		k.from = k.history[maxHistory-1].Version
+		k.history = slices.Clone(k.history[maxHistory:])
+	}
+	for _, one := range k.watchers {
+		one.tell(c)
+	}
+}
+
+// add begins a watch.
+func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (watch.Interface, error) {
+	k := w.of(s.row.Kind)
+	one := &watcher{w: w, k: k, s: s, namespace: namespace, sel: selectionOf(o), out: make(chan watch.Event, watchBuffer)}
+	version := uint64(0)
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		var err error
+		if version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil {
+			return nil, apierrors.NewBadRequest("invalid resource version " + strconv.Quote(o.ResourceVersion))
+		}
+		if version < k.from {
+			return nil, apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(k.from, 10) + ")")
+		}
+		for _, c := range k.history {
+			if c.Version > version {
+				one.tell(c)
+			}
+		}
+	} else {
+		all, err := w.o.API.List(s.row.Kind, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range all {
+			if one.sel.matches(obj) {
+				one.send(watch.Added, obj)
+			}
+		}
+	}
+	k.watchers = append(k.watchers, one)
+	return one, nil
+}
+
+// watchBuffer is how many events a watcher may be behind before it is cut off.
+const watchBuffer = 1000
+
+// watcher is one watch. Events are sent by the loop and read by the handler.
+type watcher struct {
+	w         *watches
+	k         *watchedKind
+	s         *storage
+	namespace string
+	sel       selection
+	out       chan watch.Event
+
+	mu   sync.Mutex
+	done bool
+}
+
+// tell sends what a change is to who selects.
+func (o *watcher) tell(c apiserver.Change) {
+	if o.namespace != "" && c.New.GetNamespace() != o.namespace {
+		return
+	}
+	is := c.Type != watch.Deleted && o.sel.matches(c.New)
+	was := c.Old != nil && o.sel.matches(c.Old) || c.Type == watch.Deleted && o.sel.matches(c.New)
+	switch {
+	case is && was:
+		o.send(watch.Modified, c.New)
+	case is:
+		o.send(watch.Added, c.New)
+	case was:
+		o.send(watch.Deleted, c.New)
+	}
+}
+
+// send has an event delivered.
+func (o *watcher) send(typ watch.EventType, obj apiserver.Object) {
+	ev := watch.Event{Type: typ, Object: o.s.lend(obj)}
+	o.w.o.Door.Deliver(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.done {
+			return
+		}
+		select {
+		case o.out <- ev:
+		default: // too slow
+			o.done = true
+			close(o.out)
+		}
+	})
+}
+
+// Stop implements watch.Interface.
+func (o *watcher) Stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.done {
+		o.done = true
+		close(o.out)
+	}
+}
+
+// ResultChan implements watch.Interface.
+func (o *watcher) ResultChan() <-chan watch.Event { return o.out }
