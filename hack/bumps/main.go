@@ -1,7 +1,8 @@
 // Command bumps holds elision to the promise that a change of which nobody tells
 // is found: it removes each call that has a version grow, one at a time, builds
 // drydock without it, and runs scenarios that check elision. If these miss nothing,
-// the tests of the call's package are run.
+// the tests of the call's package are run, and of the package that it is an internal
+// part of.
 //
 //	go run ./hack/bumps [DIR...]
 //
@@ -41,10 +42,10 @@ var tellers = map[string][]string{
 // scenarios are run for each call, below scenarios/library.
 var scenarios = []string{
 	"cgroups/pods", "cri/daemon-down", "cri/hangs", "eviction/disk", "eviction/pressure-transition",
-	"images/pull-backoff", "kubelet/pod-deleted-while-down", "managers/cpu-restart", "node/reboot", "node/shaken-node",
-	"probes/kubelet-restart", "probes/readiness-follows-port", "probes/startup-holds-back", "resize/in-place",
+	"images/pull-backoff", "kubelet/pod-deleted-while-down", "managers/cpu-restart", "managers/cpu-whole-cores", "node/reboot", "node/shaken-node",
+	"probes/kubelet-restart", "probes/readiness-follows-port", "probes/startup-holds-back", "resize/in-place", "resize/memory-below-usage",
 	"restart/crash-loop-backoff", "shutdown/cancelled", "sidecars/restarts", "static/pod-and-mirror",
-	"termination/graceful", "volumes/update-reaches-the-pod",
+	"termination/graceful", "upstream/107733-static-pod-edited-rapidly", "volumes/update-reaches-the-pod",
 }
 
 // call is a call that tells of a change.
@@ -175,7 +176,7 @@ func (c call) without(dir string) (string, error) {
 		by[who]++
 	}
 	if len(by) == 0 {
-		by = failingTests(overlay, "./"+filepath.Dir(c.path))
+		by = failingTests(overlay, c.path)
 	}
 	var names []string
 	for _, who := range slices.Sorted(maps.Keys(by)) {
@@ -184,10 +185,15 @@ func (c call) without(dir string) (string, error) {
 	return strings.Join(names, ", "), nil
 }
 
-// failingTests returns the tests of a package that fail with the overlay.
-func failingTests(overlay, pkg string) map[string]int {
+// failingTests returns the tests that fail with the overlay: of the file's package,
+// and of the one whose internal part it is.
+func failingTests(overlay, path string) map[string]int {
+	pkgs := []string{"./" + filepath.Dir(path)}
+	if door, _, internal := strings.Cut(path, "/internal/"); internal {
+		pkgs = append(pkgs, "./"+door)
+	}
 	by := map[string]int{}
-	out, err := exec.Command("go", "test", "-overlay", overlay, "-count=1", pkg).CombinedOutput()
+	out, err := exec.Command("go", slices.Concat([]string{"test", "-overlay", overlay, "-count=1"}, pkgs)...).CombinedOutput()
 	if err == nil {
 		return by
 	}

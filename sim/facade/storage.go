@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -136,7 +139,9 @@ func (s *storage) Create(ctx context.Context, obj runtime.Object, validate rest.
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		made, err := api.Create(obj.(apiserver.Object))
+		o := obj.(apiserver.Object)
+		stampFields(o, nil, api.Loop().Now())
+		made, err := api.Create(o)
 		if err == nil {
 			out = s.lend(made)
 		}
@@ -161,7 +166,9 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 		if err := validate(ctx, obj, old); err != nil {
 			return err
 		}
-		made, err := api.Update(obj.(apiserver.Object), s.subresource)
+		o := obj.(apiserver.Object)
+		stampFields(o, stored, api.Loop().Now())
+		made, err := api.Update(o, s.subresource)
 		if err == nil {
 			out = s.lend(made)
 		}
@@ -215,4 +222,21 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 		return meta.SetList(list, items)
 	})
 	return list, err
+}
+
+// stampFields gives the managed fields that a request has changed the cluster's time:
+// the library has written the machine's.
+func stampFields(obj, old metav1.Object, now time.Time) {
+	var was []metav1.ManagedFieldsEntry
+	if old != nil {
+		was = old.GetManagedFields()
+	}
+	list, at := slices.Clone(obj.GetManagedFields()), metav1.NewTime(now.Truncate(time.Second))
+	for i := range list {
+		same := func(e metav1.ManagedFieldsEntry) bool { return equality.Semantic.DeepEqual(e, list[i]) }
+		if list[i].Time != nil && !slices.ContainsFunc(was, same) {
+			list[i].Time = &at
+		}
+	}
+	obj.SetManagedFields(list)
 }

@@ -82,12 +82,6 @@ func (e *Elided) RequestReinspect(uid types.UID) {
 	e.Generic.RequestReinspect(uid)
 }
 
-// RequestRelist is Generic's.
-func (e *Elided) RequestRelist(uid types.UID) {
-	e.asked.Grow()
-	e.Generic.RequestRelist(uid)
-}
-
 // unchanged reports whether a relist now could show nothing new.
 func (e *Elided) unchanged() bool {
 	return e.generation != 0 && len(e.reinspec) == 0 && e.runtime.Generation() == e.generation
@@ -97,7 +91,7 @@ func (e *Elided) unchanged() bool {
 func (e *Elided) Describe(g *loop.Group) {
 	seen, busy, rises := 0, false, uint64(0)
 	g.Describe(&e.asked, "asked", func() uint64 {
-		asked := len(e.reinspec) + len(e.requests) + e.o.Cache.Waiters()
+		asked := len(e.reinspec) + e.o.Cache.Waiters()
 		if asked > seen && !e.busy && !busy { // a pass that is under way is followed by another
 			rises++
 		}

@@ -68,8 +68,8 @@ type Info struct {
 	// ReadByAdmission says that a change of such an object may have pods admitted
 	// otherwise, so that templates admitted before it are stale.
 	ReadByAdmission bool
-	// Unwritten says that only components write objects of the kind: a scenario's
-	// manifest has none.
+	// Unwritten says that a scenario's manifest has no objects of the kind: only
+	// components write them, or clients.
 	Unwritten bool
 	// Uncollected keeps the kind from the garbage collector, and so from what it
 	// watches.

@@ -18,7 +18,7 @@ import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 func New() *kind.Table {
 	return kind.NewTable(
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
-		configMap(), secret(), service(), podDisruptionBudget(),
+		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),
 		lease(), pod(), event(),

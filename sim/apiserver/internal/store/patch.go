@@ -105,6 +105,10 @@ func (s *Store) Apply(now time.Time, obj kind.Object) (kind.Object, error) {
 	if in == nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T", obj))
 	}
+	if len(obj.GetManagedFields()) > 0 { // the server's, in a manifest that was read from one
+		obj = in.Copy(obj)
+		obj.SetManagedFields(nil)
+	}
 	k, ns := in.Kind, obj.GetNamespace()
 	switch {
 	case !in.Namespaced:

@@ -118,7 +118,6 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 	obj.SetCreationTimestamp(asjson.Time(now))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
-	obj.SetManagedFields(nil)
 	obj.SetSelfLink("")
 	obj.SetGeneration(0)
 	if in.HasGeneration() {
@@ -235,7 +234,6 @@ func keepServerMeta(obj, old kind.Object) {
 	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	obj.SetGeneration(old.GetGeneration())
 	obj.SetGenerateName(old.GetGenerateName())
-	obj.SetManagedFields(nil)
 	obj.SetSelfLink("")
 }
 

@@ -1,0 +1,41 @@
+package facade
+
+import (
+	"context"
+	"errors"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+)
+
+// RealDoor is the way to an API whose loop follows the wall clock (loop.NewReal): a
+// message takes no time but its own.
+type RealDoor struct {
+	loop *loop.Loop
+	gone <-chan struct{}
+}
+
+// NewRealDoor returns the way to a loop; gone is closed when the loop has ended.
+func NewRealDoor(l *loop.Loop, gone <-chan struct{}) *RealDoor { return &RealDoor{l, gone} }
+
+// errGone is the answer of an API whose loop has ended.
+var errGone = errors.New("the cluster is closed")
+
+// Do implements Door.
+func (d *RealDoor) Do(ctx context.Context, fn func()) error {
+	done := make(chan struct{})
+	d.loop.Post(func() {
+		fn()
+		close(done)
+	})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.gone:
+		return errGone
+	}
+}
+
+// Deliver implements Door.
+func (d *RealDoor) Deliver(fn func()) { fn() }
