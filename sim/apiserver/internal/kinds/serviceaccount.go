@@ -17,6 +17,6 @@ func serviceAccount() *kind.Info {
 		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", Namespaced: true,
 		// A scenario's would have no effect, and nobody would say so.
 		Unwritten: true,
-		Strategy: &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{},
+		Strategy:  &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{},
 	}
 }
