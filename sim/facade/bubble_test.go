@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,10 @@ import (
 
 // latency is what a message takes.
 const latency = 5 * time.Millisecond
+
+// ahead is by how much the cluster's clock is ahead of the bubble's, so that times of
+// the one can be told from those of the other.
+const ahead = 1000 * time.Hour
 
 // bubbleDoor has an API's loop follow the time of the bubble that it is in.
 type bubbleDoor struct {
@@ -98,7 +103,7 @@ func (d *bubbleDoor) pump() {
 	timer := time.NewTimer(0)
 	for {
 		now := time.Now()
-		if err := d.l.RunUntil(now); err != nil {
+		if err := d.l.RunUntil(now.Add(ahead)); err != nil {
 			panic(err)
 		}
 		d.mu.Lock()
@@ -132,7 +137,7 @@ func inBubble(t *testing.T, fn func(t *testing.T, config *rest.Config)) (hash st
 		if d := time.Until(loop.Epoch()); d > 0 {
 			time.Sleep(d)
 		}
-		l := loop.New(loop.Options{Name: "api"})
+		l := loop.New(loop.Options{Name: "api", Start: loop.Epoch().Add(ahead)})
 		rec := trace.NewRecorder(l, "", nil)
 		api := apiserver.New(apiserver.Options{Loop: l, Recorder: rec})
 		door := newBubbleDoor(l)
@@ -231,8 +236,8 @@ func firstSlice(t *testing.T, config *rest.Config) {
 	if got := ev.Object.(*unstructured.Unstructured); ev.Type != watch.Added || got.GetUID() != made.GetUID() || got.GetGeneration() != 1 {
 		t.Errorf("event %v %v", ev.Type, got)
 	}
-	if at := made.GetCreationTimestamp(); at.Year() != loop.Epoch().Year() {
-		t.Errorf("created at %v", at)
+	if at := made.GetCreationTimestamp(); at.Sub(loop.Epoch()) < ahead {
+		t.Errorf("created at %v, not the cluster's time", at)
 	}
 	patched, err := ours.Patch(t.Context(), "one", types.MergePatchType, []byte(`{"status":{"ready":true}}`), metav1.PatchOptions{}, "status")
 	if err != nil {
@@ -281,4 +286,45 @@ func TestCreateAndWatch(t *testing.T) {
 	if hashes[0] != hashes[1] {
 		t.Errorf("hashes %v", hashes)
 	}
+}
+
+// TestApplyAndDryRun: what is applied to nothing is made, what is done for show leaves
+// nothing, and times are the cluster's.
+func TestApplyAndDryRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, config *rest.Config) {
+		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+		show := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+		shown, err := maps.Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "show-"}}, show)
+		if err != nil || shown.UID == "" || shown.ResourceVersion != "" {
+			t.Errorf("for show: %v, %v", shown, err)
+		}
+		if _, err := maps.Get(t.Context(), shown.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("after the show: %v", err)
+		}
+		for _, manager := range []string{"one", "two"} {
+			time.Sleep(time.Minute)
+			apply := applyv1.ConfigMap("applied", "default").WithData(map[string]string{manager: "v"})
+			if _, err := maps.Apply(t.Context(), apply, metav1.ApplyOptions{FieldManager: manager}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := maps.Get(t.Context(), "applied", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var managers []string
+		for _, e := range got.ManagedFields {
+			managers = append(managers, fmt.Sprint(e.Manager, " ", e.Time.Sub(loop.Epoch().Add(ahead)).Truncate(time.Minute)))
+		}
+		if want := []string{"one 1m0s", "two 2m0s"}; !slices.Equal(managers, want) || len(got.Data) != 2 {
+			t.Errorf("managers %q, want %q; data %v", managers, want, got.Data)
+		}
+		if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, metav1.ListOptions{}); err != nil {
+			t.Error(err)
+		}
+		list, err := maps.List(t.Context(), metav1.ListOptions{})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Kind != "" || list.ResourceVersion != got.ResourceVersion {
+			t.Errorf("list %v, %v", list, err)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,9 +45,9 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 	for sub, to := range map[string]**handlers.RequestScope{"": &k.scope, "status": &k.status} {
 		scope := &handlers.RequestScope{
 			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
-			Serializer:     customSerializer{f.types, creater, typer},
+			Serializer:     customSerializer{f.types, creater, typer, rowDefaults{row}},
 			ParameterCodec: f.types.parameters,
-			Creater:        creater, Convertor: sameVersion{}, Defaulter: noDefaults{}, Typer: typer, UnsafeConvertor: sameVersion{},
+			Creater:        creater, Convertor: sameVersion{}, Defaulter: rowDefaults{row}, Typer: typer, UnsafeConvertor: sameVersion{},
 			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
 			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
 			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
@@ -58,7 +59,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 			MaxRequestBodyBytes:      maxRequestBytes,
 		}
 		var err error
-		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, noDefaults{}, creater, gvk, gvk.GroupVersion(), sub, nil); err != nil {
+		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, nil); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)
 		}
 		*to = scope
@@ -66,11 +67,15 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 	return k, nil
 }
 
-// noDefaults is an ObjectDefaulter that leaves defaults to the store.
-type noDefaults struct{}
+// rowDefaults are the defaults of a kind's row.
+type rowDefaults struct{ row *apiserver.KindInfo }
 
 // Default implements runtime.ObjectDefaulter.
-func (noDefaults) Default(runtime.Object) {}
+func (d rowDefaults) Default(obj runtime.Object) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		d.row.SetDefaults(u)
+	}
+}
 
 // sameVersion is an ObjectConvertor between versions of which there is one.
 type sameVersion struct{}

@@ -10,9 +10,10 @@ import (
 // served as JSON and YAML. It mirrors unstructuredNegotiatedSerializer of
 // k8s.io/apiextensions-apiserver (pkg/apiserver/customresource_handler.go).
 type customSerializer struct {
-	types   goTypes
-	creater runtime.ObjectCreater
-	typer   runtime.ObjectTyper
+	types    goTypes
+	creater  runtime.ObjectCreater
+	typer    runtime.ObjectTyper
+	defaults runtime.ObjectDefaulter
 }
 
 // SupportedMediaTypes implements runtime.NegotiatedSerializer.
@@ -32,10 +33,10 @@ func (s customSerializer) SupportedMediaTypes() []runtime.SerializerInfo {
 
 // EncoderForVersion implements runtime.NegotiatedSerializer.
 func (s customSerializer) EncoderForVersion(e runtime.Encoder, gv runtime.GroupVersioner) runtime.Encoder {
-	return versioning.NewCodec(e, nil, sameVersion{}, s.types.scheme, s.types.scheme, noDefaults{}, gv, nil, "custom resources")
+	return versioning.NewCodec(e, nil, sameVersion{}, s.types.scheme, s.types.scheme, s.defaults, gv, nil, "custom resources")
 }
 
 // DecoderToVersion implements runtime.NegotiatedSerializer.
 func (s customSerializer) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	return versioning.NewCodec(nil, d, sameVersion{}, s.creater, s.typer, noDefaults{}, nil, gv, "custom resources")
+	return versioning.NewCodec(nil, d, sameVersion{}, s.creater, s.typer, s.defaults, nil, gv, "custom resources")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -29,6 +30,7 @@ type Facade struct {
 	types    goTypes
 	kinds    *served
 	watches  *watches
+	handler  http.Handler // serve, with what is around it
 }
 
 // New returns the facade of an API. It is called before the API's loop runs, or on it.
@@ -39,15 +41,19 @@ func New(o Options) *Facade {
 			APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 		},
 	}
-	f.types = newTypes()
+	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
+	f.handler = filters.WithWarningRecorder(http.HandlerFunc(f.serve))
 	return f
 }
 
 // ServeHTTP implements http.Handler.
-func (f *Facade) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+func (f *Facade) ServeHTTP(w http.ResponseWriter, req *http.Request) { f.handler.ServeHTTP(w, req) }
+
+// serve finds who serves a request.
+func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 	info, err := f.requests.NewRequestInfo(req)
 	if err != nil {
 		responsewriters.InternalError(w, req, err)

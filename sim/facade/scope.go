@@ -107,12 +107,17 @@ type goTypes struct {
 	parameters runtime.ParameterCodec
 }
 
-func newTypes() goTypes {
+// newTypes returns the types of what is sent, and of the kinds of a table, which are
+// defaulted when they are decoded.
+func newTypes(kinds []*apiserver.KindInfo) goTypes {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
 		utilruntime.Must(add(s)) // types that don't go together are a mistake of the libraries
 	}
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
+	for _, row := range kinds {
+		s.AddTypeDefaultingFunc(row.New(), func(obj any) { row.SetDefaults(obj.(apiserver.Object)) })
+	}
 	return goTypes{s, serializer.NewCodecFactory(s), runtime.NewParameterCodec(s)}
 }
 

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -59,6 +61,16 @@ func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) 
 // lend returns an object with a struct of its own, since the libraries write to what
 // they are given.
 func (s *storage) lend(obj apiserver.Object) runtime.Object { return s.row.Copy(obj) }
+
+// item is lend for a list, whose items don't name their type unless they have none of
+// their own in Go.
+func (s *storage) item(obj apiserver.Object) runtime.Object {
+	out := s.lend(obj)
+	if s.row.CustomKind == "" {
+		out.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	return out
+}
 
 // New implements rest.Storage.
 func (s *storage) New() runtime.Object { return s.row.New() }
@@ -111,15 +123,10 @@ func (s *storage) List(ctx context.Context, options *metainternalversion.ListOpt
 		var items []runtime.Object
 		for _, obj := range all {
 			if sel.matches(obj) {
-				items = append(items, s.lend(obj))
+				items = append(items, s.item(obj))
 			}
 		}
-		m, err := meta.ListAccessor(list)
-		if err != nil {
-			return fmt.Errorf("list of %s: %w", s.row.Kind, err)
-		}
-		m.SetResourceVersion(strconv.FormatUint(api.Store().Version(), 10))
-		return meta.SetList(list, items)
+		return s.fill(api, list, items)
 	})
 	return list, err
 }
@@ -135,26 +142,53 @@ func (s *storage) Watch(ctx context.Context, options *metainternalversion.ListOp
 
 // Create implements rest.Creater.
 func (s *storage) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (out runtime.Object, err error) {
-	err = s.do(ctx, func(api *apiserver.Server) error {
-		if err := validate(ctx, obj); err != nil {
-			return err
-		}
-		o := obj.(apiserver.Object)
-		stampFields(o, nil, api.Loop().Now())
-		made, err := api.Create(o)
-		if err == nil {
-			out = s.lend(made)
-		}
+	err = s.do(ctx, func(api *apiserver.Server) (err error) {
+		out, err = s.create(ctx, api, obj, validate, options.DryRun)
 		return err
 	})
 	return out, err
 }
 
+// create is Create, on the loop.
+func (s *storage) create(ctx context.Context, api *apiserver.Server, obj runtime.Object, validate rest.ValidateObjectFunc, dryRun []string) (runtime.Object, error) {
+	if err := validate(ctx, obj); err != nil {
+		return nil, err
+	}
+	o := obj.(apiserver.Object)
+	stampFields(o, nil, api.Loop().Now())
+	return s.written(api, dryRun, func() (apiserver.Object, error) { return api.Create(o) })
+}
+
+// written does a write, for show only if that is asked for.
+func (s *storage) written(api *apiserver.Server, dryRun []string, write func() (apiserver.Object, error)) (out runtime.Object, err error) {
+	do := func() {
+		var obj apiserver.Object
+		if obj, err = write(); err == nil {
+			out = s.lend(obj)
+		}
+	}
+	if len(dryRun) > 0 {
+		api.Store().DryRun(do)
+	} else {
+		do()
+	}
+	return out, err
+}
+
 // Update implements rest.Updater. What the request makes of the stored object is
 // computed on the loop, so that nothing comes between.
-func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
+func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateNew rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, mayCreate bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
 	err = s.do(ctx, func(api *apiserver.Server) error {
 		stored, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
+		if apierrors.IsNotFound(err) && mayCreate && s.subresource == "" {
+			obj, err := info.UpdatedObject(ctx, s.row.New())
+			if err != nil {
+				return err
+			}
+			created = true
+			out, err = s.create(ctx, api, obj, validateNew, options.DryRun)
+			return err
+		}
 		if err != nil {
 			return err
 		}
@@ -168,13 +202,10 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 		}
 		o := obj.(apiserver.Object)
 		stampFields(o, stored, api.Loop().Now())
-		made, err := api.Update(o, s.subresource)
-		if err == nil {
-			out = s.lend(made)
-		}
+		out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) { return api.Update(o, s.subresource) })
 		return err
 	})
-	return out, false, err
+	return out, created, err
 }
 
 // Delete implements rest.GracefulDeleter.
@@ -187,18 +218,32 @@ func (s *storage) Delete(ctx context.Context, name string, validate rest.Validat
 		if err := validate(ctx, s.lend(obj)); err != nil {
 			return err
 		}
-		if err := api.Delete(s.row.Kind, request.NamespaceValue(ctx), name, *options); err != nil {
+		remove := func() {
+			obj, err = api.Store().Delete(api.Loop().Now(), s.row.Kind, request.NamespaceValue(ctx), name, *options)
+		}
+		if len(options.DryRun) > 0 {
+			api.Store().DryRun(remove)
+		} else {
+			remove()
+		}
+		if err != nil {
 			return err
 		}
-		if now := api.Store().Lookup(s.row.Kind, request.NamespaceValue(ctx), name); now != nil {
-			obj = now
-		} else {
-			gone = true
-		}
-		out = s.lend(obj)
+		gone = len(options.DryRun) > 0 || api.Store().Lookup(s.row.Kind, request.NamespaceValue(ctx), name) == nil
+		out = s.deleted(obj, gone)
 		return nil
 	})
 	return out, gone, err
+}
+
+// deleted is the answer to a delete.
+func (s *storage) deleted(obj apiserver.Object, gone bool) runtime.Object {
+	if !gone || s.row.ReturnsDeleted {
+		return s.lend(obj)
+	}
+	return &metav1.Status{Status: metav1.StatusSuccess, Details: &metav1.StatusDetails{
+		Name: obj.GetName(), Group: s.row.Group, Kind: s.row.Resource, UID: obj.GetUID(),
+	}}
 }
 
 // DeleteCollection implements rest.CollectionDeleter.
@@ -214,18 +259,35 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 			if !sel.matches(obj) {
 				continue
 			}
-			if err := api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options); err != nil && !apierrors.IsNotFound(err) {
+			var err error
+			remove := func() { err = api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options) }
+			if len(options.DryRun) > 0 {
+				api.Store().DryRun(remove)
+			} else {
+				remove()
+			}
+			if err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}
-			items = append(items, s.lend(obj))
+			items = append(items, s.item(obj))
 		}
-		return meta.SetList(list, items)
+		return s.fill(api, list, items)
 	})
 	return list, err
 }
 
-// stampFields gives the managed fields that a request has changed the cluster's time:
-// the library has written the machine's.
+// fill makes a list of items, as of now.
+func (*storage) fill(api *apiserver.Server, list runtime.Object, items []runtime.Object) error {
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return fmt.Errorf("list: %w", err)
+	}
+	m.SetResourceVersion(strconv.FormatUint(api.Store().Version(), 10))
+	return meta.SetList(list, items)
+}
+
+// stampFields gives the managed fields that a request has changed the cluster's time,
+// and sorts them anew: the library has written the machine's.
 func stampFields(obj, old metav1.Object, now time.Time) {
 	var was []metav1.ManagedFieldsEntry
 	if old != nil {
@@ -238,5 +300,21 @@ func stampFields(obj, old metav1.Object, now time.Time) {
 			list[i].Time = &at
 		}
 	}
+	// As sortEncodedManagedFields of apimachinery (pkg/util/managedfields/internal).
+	slices.SortStableFunc(list, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Operation, b.Operation), compareTimes(a.Time, b.Time), cmp.Compare(a.Manager, b.Manager),
+			cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Subresource, b.Subresource))
+	})
 	obj.SetManagedFields(list)
+}
+
+// compareTimes orders times of which either may not be there: those come first.
+func compareTimes(a, b *metav1.Time) int {
+	unix := func(t *metav1.Time) int64 {
+		if t == nil {
+			return 0
+		}
+		return t.Unix()
+	}
+	return cmp.Compare(unix(a), unix(b))
 }

@@ -65,6 +65,9 @@ type Info struct {
 	// OrphansByDefault orphans the dependents of an object that is deleted without
 	// a propagation policy (DefaultGarbageCollectionPolicy).
 	OrphansByDefault bool
+	// ReturnsDeleted has a delete answered by the object, not by a status
+	// (registry.Store.ReturnDeletedObject).
+	ReturnsDeleted bool
 	// ReadByAdmission says that a change of such an object may have pods admitted
 	// otherwise, so that templates admitted before it are stale.
 	ReadByAdmission bool

@@ -195,7 +195,9 @@ func checkPreconditions(in *kind.Info, obj kind.Object, p *metav1.Preconditions)
 func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object {
 	old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName())
 	c := in.Copy(obj)
-	delete(s.applied, objectKey{in.Kind, obj.GetNamespace(), obj.GetName()})
+	if !s.dry {
+		delete(s.applied, objectKey{in.Kind, obj.GetNamespace(), obj.GetName()})
+	}
 	s.commit(watch.Deleted, in.Kind, old, c, verb, "")
 	return c
 }

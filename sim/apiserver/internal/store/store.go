@@ -96,6 +96,7 @@ type State struct {
 	hooks   []*hook
 	pending []kind.Change
 	telling bool
+	dry     bool // nothing is committed
 }
 
 // shelf is what the store has of one kind, found by the kind's place in the table.
@@ -303,6 +304,9 @@ func (s *State) generateName(prefix string) string {
 // tells the hooks. The caller must own obj: its resource version is set here.
 // Nothing is checked any more.
 func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, verb, sub string) {
+	if s.dry {
+		return
+	}
 	s.version++
 	on := s.shelf(k)
 	// Templates admitted before are stale from now on.
@@ -319,6 +323,16 @@ func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, v
 		s.indexPod(typ, old, obj.(*v1.Pod))
 	}
 	s.tell(kind.Change{Type: typ, Kind: k, Old: old, New: obj, Verb: verb, Subresource: sub, Version: s.version})
+}
+
+// DryRun has fn write without anything being stored or told: its verbs return what
+// they would make of the objects, or their errors. UIDs and names that they draw are
+// drawn again by the next write.
+func (s *State) DryRun(fn func()) {
+	uids, names := s.uids, s.names
+	s.dry = true
+	fn()
+	s.dry, s.uids, s.names = false, uids, names
 }
 
 // tell calls the hooks; a change made while they run waits for its turn.

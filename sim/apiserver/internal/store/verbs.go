@@ -52,7 +52,7 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	}
 	s.stampMeta(now, obj, in)
 	s.commit(watch.Added, in.Kind, nil, obj, "create", "")
-	if in.Kind == kinds.Event {
+	if in.Kind == kinds.Event && !s.dry {
 		s.noteExpiry(now, obj.(*v1.Event))
 	}
 	return obj, nil
@@ -182,7 +182,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 		return obj, nil
 	}
 	s.commit(watch.Modified, in.Kind, old, obj, verb, sub)
-	if in.Kind == kinds.Event {
+	if in.Kind == kinds.Event && !s.dry {
 		s.noteExpiry(now, obj.(*v1.Event))
 	}
 	return obj, nil
