@@ -42,7 +42,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 	gvk := row.GroupVersionKind()
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
 	creater, typer := unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
-	for sub, to := range map[string]**handlers.RequestScope{"": &k.scope, "status": &k.status} {
+	for _, sub := range subresources(row) {
 		scope := &handlers.RequestScope{
 			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 			Serializer:     customSerializer{f.types, creater, typer, rowDefaults{row}},
@@ -59,10 +59,10 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 			MaxRequestBodyBytes:      maxRequestBytes,
 		}
 		var err error
-		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, nil); err != nil {
+		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)
 		}
-		*to = scope
+		k.set(sub, scope)
 	}
 	return k, nil
 }

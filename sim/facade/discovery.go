@@ -13,9 +13,17 @@ import (
 
 // serveDiscovery answers what is served.
 func (f *Facade) serveDiscovery(w http.ResponseWriter, req *http.Request) {
-	obj := f.discovery(strings.Split(strings.Trim(req.URL.Path, "/"), "/"))
-	if obj == nil {
+	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	obj := f.discovery(path)
+	switch version := path[0] == "api" && len(path) > 1 || path[0] == "apis" && len(path) > 2; {
+	case obj == nil && version:
+		f.refuse(w, req, http.StatusNotFound)
+		return
+	case obj == nil:
 		http.NotFound(w, req)
+		return
+	case req.Method != http.MethodGet:
+		f.refuse(w, req, http.StatusMethodNotAllowed)
 		return
 	}
 	responsewriters.WriteObjectNegotiated(f.types.codecs, negotiation.DefaultEndpointRestrictions, schema.GroupVersion{Version: "v1"}, w, req, http.StatusOK, obj, false)

@@ -2,6 +2,7 @@ package facade
 
 import (
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -66,44 +67,67 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	k := f.kinds.find(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
-	if k == nil {
+	if k == nil && !slices.Contains(f.groups(), info.APIGroup) && info.APIGroup != "" {
 		http.NotFound(w, req)
 		return
 	}
-	h := k.handler(info)
+	if k == nil || !k.row.Namespaced && info.Namespace != "" && info.Resource != "namespaces" {
+		f.refuse(w, req, http.StatusNotFound)
+		return
+	}
+	h, code := k.handler(info, req.Method)
 	if h == nil {
-		responsewriters.ErrorNegotiated(apierrors.NewMethodNotSupported(k.scope.Resource.GroupResource(), info.Verb), k.scope.Serializer, k.scope.Kind.GroupVersion(), w, req)
+		f.refuse(w, req, code)
 		return
 	}
 	h(w, req)
 }
 
-// handler returns what serves a request; nil: the kind has no such verb.
-func (k *servedKind) handler(info *request.RequestInfo) http.HandlerFunc {
+// refuse answers a path or a method that is not served, as upstream's router does.
+func (f *Facade) refuse(w http.ResponseWriter, req *http.Request, code int) {
+	err := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+	responsewriters.ErrorNegotiated(err, f.types.codecs, schema.GroupVersion{Version: "v1"}, w, req)
+}
+
+// handler returns what serves a request, or the code by which it is refused.
+func (k *servedKind) handler(info *request.RequestInfo, method string) (http.HandlerFunc, int) {
 	scope, store := k.scope, k.storage
-	if info.Subresource != "" {
-		if info.Subresource != "status" {
-			return nil
-		}
+	switch {
+	case info.Subresource == "status" && k.status != nil:
 		scope, store = k.status, k.storage.sub("status")
+	case info.Subresource != "":
+		return nil, http.StatusNotFound
 	}
-	switch info.Verb {
-	case "get":
-		return handlers.GetResource(store, scope)
-	case "list", "watch":
-		return watchable(handlers.ListResource(store, store, scope, false, 0))
-	case "create":
-		return handlers.CreateResource(store, scope, nil)
-	case "update":
-		return handlers.UpdateResource(store, scope, nil)
-	case "patch":
-		return handlers.PatchResource(store, scope, nil, patchTypes)
-	case "delete":
-		return handlers.DeleteResource(store, true, scope, nil)
-	case "deletecollection":
-		return handlers.DeleteCollection(store, true, scope, nil)
+	if info.Name == "" {
+		switch {
+		case method == http.MethodGet:
+			return watchable(handlers.ListResource(store, store, scope, false, 0)), 0
+		case method == http.MethodPost && (!k.row.Namespaced || info.Namespace != ""):
+			return handlers.CreateResource(store, scope, nil), 0
+		case method == http.MethodDelete:
+			return handlers.DeleteCollection(store, true, scope, nil), 0
+		}
+		return nil, http.StatusMethodNotAllowed
 	}
-	return nil
+	switch method {
+	case http.MethodGet:
+		if info.Verb == "list" || info.Verb == "watch" { // of one object, by its field
+			return watchable(handlers.ListResource(store, store, scope, false, 0)), 0
+		}
+		return handlers.GetResource(store, scope), 0
+	case http.MethodPut:
+		return handlers.UpdateResource(store, scope, nil), 0
+	case http.MethodPatch:
+		return handlers.PatchResource(store, scope, nil, patchTypes), 0
+	case http.MethodDelete:
+		if info.Verb == "deletecollection" { // of one object, by its field
+			return handlers.DeleteCollection(store, true, scope, nil), 0
+		}
+		if info.Subresource == "" {
+			return handlers.DeleteResource(store, true, scope, nil), 0
+		}
+	}
+	return nil, http.StatusMethodNotAllowed
 }
 
 // watchTimeout is how long a watch lives that doesn't say, in seconds. Upstream draws

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -31,9 +33,32 @@ const maxRequestBytes = 3 << 20
 
 // servedKind is what serves one kind.
 type servedKind struct {
-	row           *apiserver.KindInfo
-	scope, status *handlers.RequestScope
-	storage       *storage
+	row     *apiserver.KindInfo
+	scope   *handlers.RequestScope
+	status  *handlers.RequestScope // nil: the kind has no such subresource
+	storage *storage
+}
+
+// hasStatus reports whether a kind has the subresource status.
+func hasStatus(row *apiserver.KindInfo) bool {
+	return row.PrepareUpdate(row.New(), row.New(), "status")
+}
+
+// subresources are those of a kind that have a scope, with "" for the object itself.
+func subresources(row *apiserver.KindInfo) []string {
+	if hasStatus(row) {
+		return []string{"", "status"}
+	}
+	return []string{""}
+}
+
+// set sets the scope of a subresource.
+func (k *servedKind) set(sub string, scope *handlers.RequestScope) {
+	if sub == "status" {
+		k.status = scope
+	} else {
+		k.scope = scope
+	}
 }
 
 // served are the kinds that a facade serves, by resource. The API's loop writes to it
@@ -125,7 +150,7 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeConverter) (*servedKind, error) {
 	gvk := row.GroupVersionKind()
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
-	for sub, to := range map[string]**handlers.RequestScope{"": &k.scope, "status": &k.status} {
+	for _, sub := range subresources(row) {
 		scope := &handlers.RequestScope{
 			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 			Serializer:     f.types.codecs,
@@ -142,10 +167,23 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 			MaxRequestBodyBytes:      maxRequestBytes,
 		}
 		var err error
-		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil); err != nil {
+		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", row.Kind, err)
 		}
-		*to = scope
+		k.set(sub, scope)
 	}
 	return k, nil
+}
+
+// resetFields are the fields that a request through a subresource, or the object
+// itself, doesn't reach, and so doesn't manage (GetResetFields of upstream's strategies).
+func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
+	if !hasStatus(row) { // nothing is kept apart
+		return nil
+	}
+	fields := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	if sub == "status" {
+		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
+	}
+	return fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(row.APIVersion()): fields})
 }
