@@ -328,3 +328,25 @@ func TestApplyAndDryRun(t *testing.T) {
 		}
 	})
 }
+
+// TestFieldSelectors: a kind is selected by its own fields, and by no others.
+func TestFieldSelectors(t *testing.T) {
+	inBubble(t, func(t *testing.T, config *rest.Config) {
+		clients := kubernetes.NewForConfigOrDie(config).CoreV1()
+		for _, typ := range []v1.SecretType{"one", "two"} {
+			if _, err := clients.Secrets("default").Create(t.Context(), &v1.Secret{ObjectMeta: metav1.ObjectMeta{Name: string(typ)}, Type: typ}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		list, err := clients.Secrets("default").List(t.Context(), metav1.ListOptions{FieldSelector: "type=two"})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Name != "two" {
+			t.Errorf("%v, %v", list, err)
+		}
+		for selector, want := range map[string]string{"data=x": "field label not supported: data", "metadata.name=one,type=two": ""} {
+			list, err := clients.Secrets("default").List(t.Context(), metav1.ListOptions{FieldSelector: selector})
+			if want == "" && (err != nil || len(list.Items) > 0) || want != "" && (err == nil || err.Error() != want) {
+				t.Errorf("%s: %v, want %q", selector, err, want)
+			}
+		}
+	})
+}

@@ -47,7 +47,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 			Serializer:     customSerializer{f.types, creater, typer, rowDefaults{row}},
 			ParameterCodec: f.types.parameters,
-			Creater:        creater, Convertor: sameVersion{}, Defaulter: rowDefaults{row}, Typer: typer, UnsafeConvertor: sameVersion{},
+			Creater:        creater, Convertor: fieldLabels{sameVersion{}, row}, Defaulter: rowDefaults{row}, Typer: typer, UnsafeConvertor: sameVersion{},
 			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
 			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
 			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
@@ -96,11 +96,7 @@ func (sameVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner)
 	return in, nil
 }
 
-// ConvertFieldLabel implements runtime.ObjectConvertor.
+// ConvertFieldLabel implements runtime.ObjectConvertor: fieldLabels stands before it.
 func (sameVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	switch label {
-	case "metadata.name", "metadata.namespace":
-		return label, value, nil
-	}
-	return "", "", fmt.Errorf("field label not supported: %s", label)
+	return label, value, nil
 }

@@ -155,7 +155,7 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 			Serializer:     f.types.codecs,
 			ParameterCodec: f.types.parameters,
-			Creater:        f.types.scheme, Convertor: f.types.scheme, Defaulter: f.types.scheme, Typer: f.types.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(f.types.scheme),
+			Creater:        f.types.scheme, Convertor: fieldLabels{f.types.scheme, row}, Defaulter: f.types.scheme, Typer: f.types.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(f.types.scheme),
 			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
 			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
 			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),

@@ -122,7 +122,7 @@ func (s *storage) List(ctx context.Context, options *metainternalversion.ListOpt
 		}
 		var items []runtime.Object
 		for _, obj := range all {
-			if sel.matches(obj) {
+			if sel.matches(s.row, obj) {
 				items = append(items, s.item(obj))
 			}
 		}
@@ -256,7 +256,7 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 		}
 		var items []runtime.Object
 		for _, obj := range all {
-			if !sel.matches(obj) {
+			if !sel.matches(s.row, obj) {
 				continue
 			}
 			var err error

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -9,6 +10,8 @@ import (
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -31,9 +34,40 @@ func selectionOf(o *metainternalversion.ListOptions) selection {
 	return s
 }
 
-func (s selection) matches(obj apiserver.Object) bool {
-	return s.labels.Matches(labels.Set(obj.GetLabels())) &&
-		(s.fields.Empty() || s.fields.Matches(fields.Set{"metadata.name": obj.GetName(), "metadata.namespace": obj.GetNamespace()}))
+// matches reports whether an object of a kind is selected.
+func (s selection) matches(row *apiserver.KindInfo, obj apiserver.Object) bool {
+	if !s.labels.Matches(labels.Set(obj.GetLabels())) {
+		return false
+	}
+	if s.fields.Empty() {
+		return true
+	}
+	set := row.SelectableFields(obj)
+	if set == nil {
+		set = fields.Set{}
+	}
+	set["metadata.name"], set["metadata.namespace"] = obj.GetName(), obj.GetNamespace()
+	return s.fields.Matches(set)
+}
+
+// fieldLabels says which fields of a kind can be selected by.
+type fieldLabels struct {
+	runtime.ObjectConvertor
+	row *apiserver.KindInfo
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (f fieldLabels) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	set := f.row.SelectableFields(f.row.New())
+	switch {
+	case label == "metadata.name" || label == "metadata.namespace" || set.Has(label):
+		return label, value, nil
+	case set == nil:
+		return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label)
+	case f.row.Group == "":
+		return "", "", fmt.Errorf("field label not supported: %s", label)
+	}
+	return "", "", fmt.Errorf("field label %q not supported for %s", label, f.row.Kind)
 }
 
 // maxHistory is how many changes of a kind a watch can begin behind.
@@ -116,7 +150,7 @@ func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListO
 			return nil, err
 		}
 		for _, obj := range all {
-			if one.sel.matches(obj) {
+			if one.sel.matches(s.row, obj) {
 				one.send(watch.Added, obj)
 			}
 		}
@@ -146,8 +180,8 @@ func (o *watcher) tell(c apiserver.Change) {
 	if o.namespace != "" && c.New.GetNamespace() != o.namespace {
 		return
 	}
-	is := c.Type != watch.Deleted && o.sel.matches(c.New)
-	was := c.Old != nil && o.sel.matches(c.Old) || c.Type == watch.Deleted && o.sel.matches(c.New)
+	is := c.Type != watch.Deleted && o.sel.matches(o.s.row, c.New)
+	was := c.Old != nil && o.sel.matches(o.s.row, c.Old) || c.Type == watch.Deleted && o.sel.matches(o.s.row, c.New)
 	switch {
 	case is && was:
 		o.send(watch.Modified, c.New)

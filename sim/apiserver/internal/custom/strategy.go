@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -181,6 +182,9 @@ func (*strategy) NodeName(kind.Object) string { return "" }
 
 // Scale implements kind.Strategy.
 func (*strategy) Scale(kind.Object) (kind.Scale, bool) { return kind.Scale{}, false }
+
+// SelectableFields implements kind.Strategy.
+func (*strategy) SelectableFields(kind.Object) fields.Set { return nil }
 
 // Dropped implements kind.Strategy.
 func (*strategy) Dropped(kind.Object) []string { return nil }

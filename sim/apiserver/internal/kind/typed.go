@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -50,6 +51,9 @@ type Strategy interface {
 	NodeName(Object) string
 	// Scale returns what the scale subresource reaches; false: there is none.
 	Scale(Object) (Scale, bool)
+	// SelectableFields are the fields that field selectors name, beside name and
+	// namespace, with what they are of an object; nil: there are none.
+	SelectableFields(Object) fields.Set
 	// Dropped lists, in words with field paths, what of a manifest the API takes
 	// out because the field's gate is off at v1.36.
 	Dropped(Object) []string
@@ -89,6 +93,8 @@ type Typed[T any, P interface {
 	// NewGeneration of a kind that counts otherwise.
 	CountsSpec bool
 	Generation func(obj, old *T, sub string) bool
+	// Fields is SelectableFields. It names all fields, also of an empty object.
+	Fields func(*T) fields.Set
 	// Node, Scaled, Gated and Entry are NodeName, Scale, Dropped and Trace.
 	Node   func(*T) string
 	Scaled func(*T) Scale
@@ -216,6 +222,13 @@ func (t *Typed[T, P]) Scale(o Object) (Scale, bool) {
 		return Scale{}, false
 	}
 	return t.Scaled(t.of(o)), true
+}
+
+func (t *Typed[T, P]) SelectableFields(o Object) fields.Set {
+	if t.Fields == nil {
+		return nil
+	}
+	return t.Fields(t.of(o))
 }
 
 func (t *Typed[T, P]) Dropped(o Object) []string {

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -23,9 +24,10 @@ func event() *kind.Info {
 	return &kind.Info{
 		Kind: Event, Version: "v1", Resource: "events", Unwritten: true, Namespaced: true, Uncollected: true,
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
-			Reset: asjson.Event,
-			Check: validateEvent,
-			Entry: eventEntry,
+			Fields: eventFields,
+			Reset:  asjson.Event,
+			Check:  validateEvent,
+			Entry:  eventEntry,
 		},
 	}
 }
@@ -64,4 +66,14 @@ func eventEntry(n *kind.Notes, c kind.Change, e *v1.Event) {
 		n.Add("field", o.FieldPath)
 	}
 	n.Add("source", source)
+}
+
+// eventFields are those of ToSelectableFields (pkg/registry/core/event/strategy.go).
+func eventFields(e *v1.Event) selectable.Set {
+	o := &e.InvolvedObject
+	return selectable.Set{
+		"involvedObject.kind": o.Kind, "involvedObject.namespace": o.Namespace, "involvedObject.name": o.Name, "involvedObject.uid": string(o.UID),
+		"involvedObject.apiVersion": o.APIVersion, "involvedObject.resourceVersion": o.ResourceVersion, "involvedObject.fieldPath": o.FieldPath,
+		"reason": e.Reason, "reportingComponent": e.ReportingController, "source": cmp.Or(e.Source.Component, e.ReportingController), "type": e.Type,
+	}
 }

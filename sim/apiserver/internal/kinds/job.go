@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,10 +31,13 @@ func job() *kind.Info {
 	return &kind.Info{
 		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Namespaced: true, OrphansByDefault: true,
 		Strategy: &kind.Typed[batchv1.Job, *batchv1.Job]{
-			Defaults:     setJobDefaults,
-			UID:          generateJobSelector,
-			CountsSpec:   true,
-			Halves:       kind.SpecAndStatus(func(j *batchv1.Job) (*batchv1.JobSpec, *batchv1.JobStatus) { return &j.Spec, &j.Status }),
+			Defaults:   setJobDefaults,
+			UID:        generateJobSelector,
+			CountsSpec: true,
+			Halves:     kind.SpecAndStatus(func(j *batchv1.Job) (*batchv1.JobSpec, *batchv1.JobStatus) { return &j.Spec, &j.Status }),
+			Fields: func(j *batchv1.Job) selectable.Set {
+				return selectable.Set{"status.successful": strconv.Itoa(int(j.Status.Succeeded))}
+			},
 			Check:        validateJob,
 			TrustsStatus: true,
 			CheckUpdate:  validateJobUpdate,

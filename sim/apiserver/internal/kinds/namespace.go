@@ -7,6 +7,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	v1 "k8s.io/api/core/v1"
+	selectable "k8s.io/apimachinery/pkg/fields"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
@@ -23,6 +24,7 @@ func namespace() *kind.Info {
 	return &kind.Info{
 		Kind: Namespace, Version: "v1", Resource: "namespaces", CheckName: apivalidation.ValidateNamespaceName,
 		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
+			Fields:   func(ns *v1.Namespace) selectable.Set { return selectable.Set{"status.phase": string(ns.Status.Phase)} },
 			Defaults: setNamespaceDefaults,
 			Reset: func(ns *v1.Namespace) {
 				ns.Status = v1.NamespaceStatus{Phase: v1.NamespaceActive}

@@ -2,8 +2,10 @@ package kinds
 
 import (
 	"fmt"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -40,8 +42,11 @@ func node() *kind.Info {
 			},
 			Check:       validateNode,
 			CheckUpdate: validateNodeUpdate,
-			Node:        func(n *v1.Node) string { return n.Name },
-			Entry:       nodeEntry,
+			Fields: func(n *v1.Node) selectable.Set {
+				return selectable.Set{"spec.unschedulable": strconv.FormatBool(n.Spec.Unschedulable)}
+			},
+			Node:  func(n *v1.Node) string { return n.Name },
+			Entry: nodeEntry,
 		},
 	}
 }

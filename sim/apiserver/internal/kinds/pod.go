@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -37,6 +38,7 @@ func pod() *kind.Info {
 			Generation:  func(p, old *v1.Pod, _ string) bool { return !equality.Semantic.DeepEqual(p.Spec, old.Spec) },
 			Check:       podspec.Validate,
 			CheckUpdate: podspec.ValidateUpdate,
+			Fields:      podFields,
 			Node:        func(p *v1.Pod) string { return p.Spec.NodeName },
 			Entry:       podEntry,
 		},
@@ -166,4 +168,13 @@ func appendContainer(b []byte, c *v1.ContainerStatus) []byte {
 		b = strconv.AppendInt(b, int64(c.RestartCount), 10)
 	}
 	return b
+}
+
+// podFields are those of ToSelectableFields (pkg/registry/core/pod/strategy.go).
+func podFields(p *v1.Pod) selectable.Set {
+	return selectable.Set{
+		"spec.nodeName": p.Spec.NodeName, "spec.restartPolicy": string(p.Spec.RestartPolicy), "spec.schedulerName": p.Spec.SchedulerName,
+		"spec.serviceAccountName": p.Spec.ServiceAccountName, "spec.hostNetwork": strconv.FormatBool(p.Spec.HostNetwork),
+		"status.phase": string(p.Status.Phase), "status.podIP": p.Status.PodIP, "status.nominatedNodeName": p.Status.NominatedNodeName,
+	}
 }

@@ -2,6 +2,7 @@ package kinds
 
 import (
 	v1 "k8s.io/api/core/v1"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -17,6 +18,7 @@ func secret() *kind.Info {
 	return &kind.Info{
 		Kind: Secret, Version: "v1", Resource: "secrets", Namespaced: true, Watch: kind.ByName,
 		Strategy: &kind.Typed[v1.Secret, *v1.Secret]{
+			Fields:      func(s *v1.Secret) selectable.Set { return selectable.Set{"type": string(s.Type)} },
 			Defaults:    setSecretDefaults,
 			Check:       validateSecret,
 			CheckUpdate: validateSecretUpdate,

@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -30,6 +31,9 @@ func service() *kind.Info {
 					s.Status = old.Status
 				}
 				return true
+			},
+			Fields: func(s *v1.Service) selectable.Set {
+				return selectable.Set{"spec.clusterIP": s.Spec.ClusterIP, "spec.type": string(s.Spec.Type)}
 			},
 			Check: validateService,
 		},
