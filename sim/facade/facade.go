@@ -101,7 +101,7 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 	if info.Name == "" {
 		switch {
 		case method == http.MethodGet:
-			return watchable(handlers.ListResource(store, store, scope, false, 0)), 0
+			return watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0)), 0
 		case method == http.MethodPost && (!k.row.Namespaced || info.Namespace != ""):
 			return handlers.CreateResource(store, scope, nil), 0
 		case method == http.MethodDelete:
@@ -112,7 +112,7 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 	switch method {
 	case http.MethodGet:
 		if info.Verb == "list" || info.Verb == "watch" { // of one object, by its field
-			return watchable(handlers.ListResource(store, store, scope, false, 0)), 0
+			return watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0)), 0
 		}
 		return handlers.GetResource(store, scope), 0
 	case http.MethodPut:

@@ -93,11 +93,14 @@ func (s *strategy) PrepareUpdate(obj, old kind.Object, sub string) bool {
 	case sub == "" && s.status:
 		take(o, was, "status")
 	case sub == "status" && s.status:
+		// Of metadata only what records the write is taken.
+		next := obj.(*unstructured.Unstructured)
 		status, ok := o["status"]
-		meta := o["metadata"]
+		managed, version := next.GetManagedFields(), next.GetResourceVersion()
 		clear(o)
-		maps.Copy(o, was)
-		o["metadata"] = meta
+		maps.Copy(o, content(s.Copy(old)))
+		next.SetManagedFields(managed)
+		next.SetResourceVersion(version)
 		delete(o, "status")
 		if ok {
 			o["status"] = status
