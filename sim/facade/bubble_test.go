@@ -13,7 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -347,6 +349,61 @@ func TestFieldSelectors(t *testing.T) {
 			if want == "" && (err != nil || len(list.Items) > 0) || want != "" && (err == nil || err.Error() != want) {
 				t.Errorf("%s: %v, want %q", selector, err, want)
 			}
+		}
+	})
+}
+
+// TestSubresources: scale, binding, eviction and ephemeral containers go by paths of
+// their own.
+func TestSubresources(t *testing.T) {
+	inBubble(t, func(t *testing.T, config *rest.Config) {
+		clients := kubernetes.NewForConfigOrDie(config)
+		ctx, labels := t.Context(), map[string]string{"app": "web"}
+		spec := v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "nginx"}}}
+		deployments := clients.AppsV1().Deployments("default")
+		_, err := deployments.Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scale, err := deployments.GetScale(ctx, "web", metav1.GetOptions{})
+		if err != nil || scale.Spec.Replicas != 1 || scale.Status.Selector != "app=web" {
+			t.Fatalf("%+v, %v", scale, err)
+		}
+		scale.Spec.Replicas = 5
+		if _, err := deployments.UpdateScale(ctx, "web", scale, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := deployments.Get(ctx, "web", metav1.GetOptions{}); err != nil || *d.Spec.Replicas != 5 || d.Generation != 2 {
+			t.Errorf("%+v, %v", d, err)
+		}
+
+		pods := clients.CoreV1().Pods("default")
+		pod, err := pods.Create(ctx, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "busybox"}}}
+		if pod, err = pods.UpdateEphemeralContainers(ctx, "p", pod, metav1.UpdateOptions{}); err != nil || len(pod.Spec.EphemeralContainers) != 1 {
+			t.Errorf("%+v, %v", pod, err)
+		}
+		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: v1.ObjectReference{Kind: "Node", Name: "n"}}
+		for i, want := range []string{"", `Operation cannot be fulfilled on pods/binding "p"`} {
+			err := pods.Bind(ctx, binding, metav1.CreateOptions{})
+			if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+				t.Errorf("binding %d: %v, want %q", i, err, want)
+			}
+		}
+		if err := pods.EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}); err != nil {
+			t.Error(err)
+		}
+		if pod, err = pods.Get(ctx, "p", metav1.GetOptions{}); err != nil || pod.Spec.NodeName != "n" || pod.DeletionTimestamp == nil {
+			t.Errorf("%+v, %v", pod, err)
 		}
 	})
 }

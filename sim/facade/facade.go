@@ -92,11 +92,14 @@ func (f *Facade) refuse(w http.ResponseWriter, req *http.Request, code int) {
 // handler returns what serves a request, or the code by which it is refused.
 func (k *servedKind) handler(info *request.RequestInfo, method string) (http.HandlerFunc, int) {
 	scope, store := k.scope, k.storage
-	switch {
-	case info.Subresource == "status" && k.status != nil:
-		scope, store = k.status, k.storage.sub("status")
-	case info.Subresource != "":
-		return nil, http.StatusNotFound
+	if sub := info.Subresource; sub != "" {
+		if own := k.own[sub]; own != nil {
+			return own.handler(method), http.StatusMethodNotAllowed
+		}
+		if scope = k.subs[sub]; scope == nil {
+			return nil, http.StatusNotFound
+		}
+		store = k.storage.sub(sub)
 	}
 	if info.Name == "" {
 		switch {

@@ -35,8 +35,11 @@ const maxRequestBytes = 3 << 20
 type servedKind struct {
 	row     *apiserver.KindInfo
 	scope   *handlers.RequestScope
-	status  *handlers.RequestScope // nil: the kind has no such subresource
 	storage *storage
+	// subs are the scopes of the subresources through which the object is updated, own
+	// those with objects of other kinds.
+	subs map[string]*handlers.RequestScope
+	own  map[string]*ownKind
 }
 
 // hasStatus reports whether a kind has the subresource status.
@@ -44,21 +47,26 @@ func hasStatus(row *apiserver.KindInfo) bool {
 	return row.PrepareUpdate(row.New(), row.New(), "status")
 }
 
-// subresources are those of a kind that have a scope, with "" for the object itself.
+// subresources are those through which a kind's objects are updated, with "" for the
+// object itself.
 func subresources(row *apiserver.KindInfo) []string {
+	list := append([]string{""}, row.Subresources...)
 	if hasStatus(row) {
-		return []string{"", "status"}
+		list = append(list, "status")
 	}
-	return []string{""}
+	return list
 }
 
 // set sets the scope of a subresource.
 func (k *servedKind) set(sub string, scope *handlers.RequestScope) {
-	if sub == "status" {
-		k.status = scope
-	} else {
+	if sub == "" {
 		k.scope = scope
+		return
 	}
+	if k.subs == nil {
+		k.subs = map[string]*handlers.RequestScope{}
+	}
+	k.subs[sub] = scope
 }
 
 // served are the kinds that a facade serves, by resource. The API's loop writes to it
@@ -172,7 +180,9 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 		}
 		k.set(sub, scope)
 	}
-	return k, nil
+	var err error
+	k.own, err = f.ownKinds(k)
+	return k, err
 }
 
 // resetFields are the fields that a request through a subresource, or the object
@@ -182,6 +192,11 @@ func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]f
 		return nil
 	}
 	fields := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	switch sub {
+	case "", "status":
+	default:
+		return nil
+	}
 	if sub == "status" {
 		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
 	}

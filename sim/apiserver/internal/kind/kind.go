@@ -65,6 +65,8 @@ type Info struct {
 	// OrphansByDefault orphans the dependents of an object that is deleted without
 	// a propagation policy (DefaultGarbageCollectionPolicy).
 	OrphansByDefault bool
+	// Subresources are those, besides status, through which objects are updated.
+	Subresources []string
 	// ReturnsDeleted has a delete answered by the object, not by a status
 	// (registry.Store.ReturnDeletedObject).
 	ReturnsDeleted bool

@@ -1,0 +1,183 @@
+package facade
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	v1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// ownKind is a subresource whose objects are of a kind of its own.
+type ownKind struct {
+	scope *handlers.RequestScope
+	// create is what a POST does; get and update are nil where there is none.
+	create rest.NamedCreater
+	scale  *scaleStorage
+}
+
+// handler returns what serves a request; nil: the subresource has no such method.
+func (o *ownKind) handler(method string) http.HandlerFunc {
+	switch {
+	case method == http.MethodPost && o.create != nil:
+		return handlers.CreateNamedResource(o.create, o.scope, nil)
+	case o.scale == nil:
+		return nil
+	case method == http.MethodGet:
+		return handlers.GetResource(o.scale, o.scope)
+	case method == http.MethodPut:
+		return handlers.UpdateResource(o.scale, o.scope, nil)
+	case method == http.MethodPatch:
+		return handlers.PatchResource(o.scale, o.scope, nil, patchTypes)
+	}
+	return nil
+}
+
+// ownKinds are the subresources of a kind whose objects are of other kinds, by name.
+func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
+	out := map[string]*ownKind{}
+	add := func(sub string, gvk schema.GroupVersionKind, o ownKind) error {
+		scope := *k.scope
+		scope.Kind, scope.HubGroupVersion, scope.Subresource = gvk, gvk.GroupVersion(), sub
+		var err error
+		scope.FieldManager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil)
+		if err != nil {
+			return fmt.Errorf("managed fields of %s: %w", sub, err)
+		}
+		o.scope = &scope
+		out[sub] = &o
+		return nil
+	}
+	if k.row.Kind == apiserver.KindPod {
+		if err := add("binding", v1.SchemeGroupVersion.WithKind("Binding"), ownKind{create: &bindings{k.storage}}); err != nil {
+			return nil, err
+		}
+		if err := add("eviction", policyv1.SchemeGroupVersion.WithKind("Eviction"), ownKind{create: &evictions{k.storage}}); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := k.row.Scale(k.row.New()); ok {
+		if err := add("scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), ownKind{scale: &scaleStorage{k.storage}}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// success is the answer to what makes no object that could be shown.
+func success(code int32) *metav1.Status {
+	return &metav1.Status{Status: metav1.StatusSuccess, Code: code}
+}
+
+// bindings bind pods to nodes (pkg/registry/core/pod/storage, BindingREST).
+type bindings struct{ *storage }
+
+// New implements rest.Storage.
+func (*bindings) New() runtime.Object { return &v1.Binding{} }
+
+// Create implements rest.NamedCreater.
+func (b *bindings) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	binding := obj.(*v1.Binding)
+	err := b.do(ctx, func(api *apiserver.Server) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		_, err := b.written(api, options.DryRun, func() (apiserver.Object, error) {
+			return api.Bind(request.NamespaceValue(ctx), name, binding.UID, binding.Target.Name)
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return success(http.StatusCreated), nil
+}
+
+// evictions delete pods within their disruption budgets (EvictionREST).
+type evictions struct{ *storage }
+
+// New implements rest.Storage.
+func (*evictions) New() runtime.Object { return &policyv1.Eviction{} }
+
+// Create implements rest.NamedCreater.
+func (e *evictions) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	var how metav1.DeleteOptions
+	if o := obj.(*policyv1.Eviction).DeleteOptions; o != nil {
+		how = *o
+	}
+	err := e.do(ctx, func(api *apiserver.Server) (err error) {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		evict := func() { err = api.Evict(request.NamespaceValue(ctx), name, how) }
+		if len(options.DryRun)+len(how.DryRun) > 0 {
+			api.Store().DryRun(evict)
+		} else {
+			evict()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return success(http.StatusCreated), nil
+}
+
+// scaleStorage is the subresource scale of a workload.
+type scaleStorage struct{ *storage }
+
+var _ rest.Patcher = (*scaleStorage)(nil)
+
+// New implements rest.Storage.
+func (*scaleStorage) New() runtime.Object { return &autoscalingv1.Scale{} }
+
+// Get implements rest.Getter.
+func (s *scaleStorage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (out runtime.Object, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		scale, err := api.GetScale(s.row.Kind, request.NamespaceValue(ctx), name)
+		out = scale
+		return err
+	})
+	return out, err
+}
+
+// Update implements rest.Updater.
+func (s *scaleStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
+	err = s.do(ctx, func(api *apiserver.Server) error {
+		old, err := api.GetScale(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err != nil {
+			return err
+		}
+		obj, err := info.UpdatedObject(ctx, old)
+		if err != nil {
+			return err
+		}
+		if err := validate(ctx, obj, old); err != nil {
+			return err
+		}
+		update := func() {
+			var made *autoscalingv1.Scale
+			if made, err = api.UpdateScale(s.row.Kind, obj.(*autoscalingv1.Scale)); err == nil {
+				out = made
+			}
+		}
+		if len(options.DryRun) > 0 {
+			api.Store().DryRun(update)
+		} else {
+			update()
+		}
+		return err
+	})
+	return out, false, err
+}
