@@ -214,3 +214,29 @@ func TestStatedTerminationMessage(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersThatHeldAreTold: who relies on an answer hears when its process or its
+// network is gone.
+func TestAnswersThatHeldAreTold(t *testing.T) {
+	b := Behaviour{Ports: []Port{{Port: 80, HTTP: []HTTPAnswer{{Path: "/"}}}}}
+	for name, end := range map[string]func(e *env, sb, id string) error{
+		"process": func(e *env, _, id string) error { return e.c.StopContainer(e.ctx, id, 0) },
+		"network": func(e *env, sb, _ string) error { return e.c.StopPodSandbox(e.ctx, sb) },
+	} {
+		run(t, Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: b}}}, func(e *env) {
+			sb := e.sandbox("web", 0)
+			id := e.start(sb, "web", "main", 0)
+			st, err := e.c.PodSandboxStatus(e.ctx, sb, false)
+			e.ok(err)
+			if _, holds, ok, err := e.rt.QuickDialTCP(id, st.Status.Network.Ip, 80); !holds || !ok || err != nil {
+				t.Fatalf("%s: the answer holds %v, %v, %v", name, holds, ok, err)
+			}
+			var told []string
+			e.rt.OnAnswerChange(e.g, func(id string) { told = append(told, id) })
+			e.ok(end(e, sb, id))
+			if len(told) != 1 || told[0] != id {
+				t.Errorf("%s: told of %q", name, told)
+			}
+		})
+	}
+}

@@ -130,7 +130,6 @@ func (r *Runtime) PowerCut() {
 	}
 	for _, s := range r.recs.Sandboxes {
 		s.NetUp = false
-		r.net.NetworkDown(s)
 		if s.State == records.SandboxReady {
 			r.life.SetSandboxState(s, records.SandboxNotReady)
 		}

@@ -107,7 +107,6 @@ func (r *Machine) EndSandbox(s *records.Sandbox) {
 		s.IP = netip.Addr{}
 	}
 	s.NetUp = false
-	r.Net.NetworkDown(s)
 	// Only then can it have namespaces.
 	if r.Kernel.Machine != nil {
 		r.Kernel.DropPod(s)

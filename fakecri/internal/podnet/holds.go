@@ -16,22 +16,14 @@ func (r *Net) OnAnswerChange(g *loop.Group, fn func(containerID string)) {
 	r.answerWatchers.Add(g, fn)
 }
 
-// AnswersChanged is called when a container's process p is gone or its network. Relied is set by
-// holds, so an answer that nobody relied on costs nothing.
+// AnswersChanged is called when a container's process p is gone; its network goes no sooner.
+// Relied is set by holds, so an answer that nobody relied on costs nothing.
 func (r *Net) AnswersChanged(c *records.Container, p *records.Process) {
 	if p == nil || !p.Relied {
 		return
 	}
 	p.Relied = false
 	r.answerWatchers.Tell(c.ID)
-}
-
-// NetworkDown is called when a sandbox's network is gone, with all answers of its
-// containers.
-func (r *Net) NetworkDown(s *records.Sandbox) {
-	for _, c := range s.Containers {
-		r.AnswersChanged(c, c.Process)
-	}
 }
 
 // holds reports whether the answer stays the same while its container's process
