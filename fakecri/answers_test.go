@@ -240,3 +240,15 @@ func TestAnswersThatHeldAreTold(t *testing.T) {
 		})
 	}
 }
+
+// TestSpentFaultIsTold: when a fault has used up its count, listings are known again.
+func TestSpentFaultIsTold(t *testing.T) {
+	run(t, Options{}, func(e *env) {
+		e.rt.AddFault(Fault{Method: "ListContainers", Count: 1, Error: &FaultError{}})
+		told := 0
+		e.c.OnChange(func() { told++ })
+		if _, err := e.c.ListContainers(e.ctx, nil); err == nil || told != 1 {
+			t.Errorf("%v, told %d times", err, told)
+		}
+	})
+}

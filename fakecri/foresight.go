@@ -62,7 +62,10 @@ func (c *foresight) RunningLogs(yield func(path string) bool) {
 		return
 	}
 	for _, ctr := range c.r.recs.Containers {
-		if ctr.State == runtimeapi.ContainerState_CONTAINER_RUNNING && ctr.LogPath() != "" && !yield(ctr.LogPath()) {
+		if ctr.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
+		}
+		if path := ctr.LogPath(); path != "" && !yield(path) {
 			return
 		}
 	}

@@ -442,11 +442,12 @@ func (c *elisionCheck) look(p *Periodic, now, until int64) {
 		return
 	}
 	l, reads := p.timer.g.l, c.Reads()
-	if untold := l.untold(reads); untold != "" && now < c.until {
-		l.Untold(p.timer.name, untold)
-		return
-	}
+	untold := l.untold(reads)
 	if now < c.until && !c.grown(reads) {
+		if untold != "" {
+			l.Untold(p.timer.name, untold)
+			return
+		}
 		if until <= now {
 			l.fail(fmt.Errorf("loop %s: %s was left out until %d, has something to do at %d, and no version that it reads has grown", l.name, p.timer.name, c.until, now))
 			return

@@ -47,10 +47,8 @@ func (d *definitions) onChange(c Change) {
 		})
 		return
 	}
-	if established(def) { // its schema may be another
-		if err := d.serve(def); err == nil {
-			d.changed()
-		}
+	if old, ok := c.Old.(*apiextensionsv1.CustomResourceDefinition); ok && established(def) && !equality.Semantic.DeepEqual(old.Spec, def.Spec) {
+		_ = d.serve(def) // as in sync
 	}
 	d.l.Root().After(definitionDelay, func() { d.sync(def.Name) })
 }
@@ -90,10 +88,12 @@ func (d *definitions) sync(name string) {
 // serve has a definition's resources stored by its present rules.
 func (d *definitions) serve(def *apiextensionsv1.CustomResourceDefinition) error {
 	row, err := custom.Row(def)
-	if err == nil {
-		d.s.Define(row)
+	if err != nil {
+		return err
 	}
-	return err
+	d.s.Define(row)
+	d.changed()
+	return nil
 }
 
 // drop takes a definition's resources away. What holds one back by a finalizer doesn't

@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -406,4 +407,60 @@ func TestSubresources(t *testing.T) {
 			t.Errorf("%+v, %v", pod, err)
 		}
 	})
+}
+
+// TestWatch: a watch can begin with more than it may be behind later, an object that is
+// selected no longer is shown as it was, and who has stopped is forgotten.
+func TestWatch(t *testing.T) {
+	inBubble(t, func(t *testing.T, config *rest.Config) {
+		maps := kubernetes.NewForConfigOrDie(config).CoreV1().ConfigMaps("default")
+		const n = watchBuffer + 5
+		for i := range n {
+			c := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), Labels: map[string]string{"in": "yes"}}}
+			if _, err := maps.Create(t.Context(), c, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := maps.Watch(t.Context(), metav1.ListOptions{LabelSelector: "in=yes"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if ev, ok := <-w.ResultChan(); !ok || ev.Type != watch.Added {
+				t.Fatalf("event %d: %v %v", i, ok, ev)
+			}
+		}
+		patch := []byte(`{"metadata":{"labels":{"in":"no"}}}`)
+		patched, err := maps.Patch(t.Context(), "m0", types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := <-w.ResultChan()
+		if m, ok := ev.Object.(*v1.ConfigMap); !ok || ev.Type != watch.Deleted || m.Labels["in"] != "yes" || m.ResourceVersion != patched.ResourceVersion {
+			t.Errorf("%v %v", ev.Type, ev.Object)
+		}
+		w.Stop()
+	})
+}
+
+// TestEndedWatches: who has stopped watching costs the next change nothing.
+func TestEndedWatches(t *testing.T) {
+	l := loop.New(loop.Options{})
+	defer l.Close()
+	api := apiserver.New(apiserver.Options{Loop: l})
+	f := New(Options{API: api, Door: NewRealDoor(l, nil)})
+	k := f.kinds.find(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	for range 3 {
+		w, err := f.watches.add(k.storage, "", &metainternalversion.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Stop()
+	}
+	if _, err := api.Create(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "one"}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.watches.of(apiserver.KindConfigMap).watchers); n != 0 {
+		t.Errorf("%d watchers are kept", n)
+	}
 }

@@ -4,17 +4,12 @@ import (
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
-	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -43,21 +38,10 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
 	creater, typer := unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 	for _, sub := range subresources(row) {
-		scope := &handlers.RequestScope{
-			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
-			Serializer:     customSerializer{f.types, creater, typer, rowDefaults{row}},
-			ParameterCodec: f.types.parameters,
-			Creater:        creater, Convertor: fieldLabels{sameVersion{}, row}, Defaulter: rowDefaults{row}, Typer: typer, UnsafeConvertor: sameVersion{},
-			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
-			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
-			Resource:                 gvk.GroupVersion().WithResource(row.Resource),
-			Kind:                     gvk,
-			Subresource:              sub,
-			MetaGroupVersion:         metav1.SchemeGroupVersion,
-			HubGroupVersion:          gvk.GroupVersion(),
-			MaxRequestBodyBytes:      maxRequestBytes,
-		}
+		scope := newScope(row, sub)
+		scope.Serializer, scope.ParameterCodec = customSerializer{f.types, creater, typer, rowDefaults{row}}, f.types.parameters
+		scope.Creater, scope.Defaulter, scope.Typer = creater, rowDefaults{row}, typer
+		scope.Convertor, scope.UnsafeConvertor = fieldLabels{sameVersion{}, row}, sameVersion{}
 		var err error
 		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
@@ -42,6 +41,7 @@ func New(o Options) *Facade {
 			APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 		},
 	}
+	o.API.Store().KeepManagedFields()
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
-
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -154,26 +153,33 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 	return goTypes{s, serializer.NewCodecFactory(s), runtime.NewParameterCodec(s)}
 }
 
+// newScope is what all kinds tell the library alike: what is missing depends on whether
+// their objects have a Go type.
+func newScope(row *apiserver.KindInfo, sub string) *handlers.RequestScope {
+	gvk := row.GroupVersionKind()
+	return &handlers.RequestScope{
+		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
+		Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
+		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
+		TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
+		Resource:                 gvk.GroupVersion().WithResource(row.Resource),
+		Kind:                     gvk,
+		Subresource:              sub,
+		MetaGroupVersion:         metav1.SchemeGroupVersion,
+		HubGroupVersion:          gvk.GroupVersion(),
+		MaxRequestBodyBytes:      maxRequestBytes,
+	}
+}
+
 // typedKind serves a kind whose objects have a Go type.
 func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeConverter) (*servedKind, error) {
 	gvk := row.GroupVersionKind()
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
 	for _, sub := range subresources(row) {
-		scope := &handlers.RequestScope{
-			Namer:          handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
-			Serializer:     f.types.codecs,
-			ParameterCodec: f.types.parameters,
-			Creater:        f.types.scheme, Convertor: fieldLabels{f.types.scheme, row}, Defaulter: f.types.scheme, Typer: f.types.scheme, UnsafeConvertor: runtime.UnsafeObjectConvertor(f.types.scheme),
-			Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
-			EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-			TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
-			Resource:                 gvk.GroupVersion().WithResource(row.Resource),
-			Kind:                     gvk,
-			Subresource:              sub,
-			MetaGroupVersion:         metav1.SchemeGroupVersion,
-			HubGroupVersion:          gvk.GroupVersion(),
-			MaxRequestBodyBytes:      maxRequestBytes,
-		}
+		scope := newScope(row, sub)
+		scope.Serializer, scope.ParameterCodec = f.types.codecs, f.types.parameters
+		scope.Creater, scope.Defaulter, scope.Typer = f.types.scheme, f.types.scheme, f.types.scheme
+		scope.Convertor, scope.UnsafeConvertor = fieldLabels{f.types.scheme, row}, runtime.UnsafeObjectConvertor(f.types.scheme)
 		var err error
 		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", row.Kind, err)
@@ -188,17 +194,16 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 // resetFields are the fields that a request through a subresource, or the object
 // itself, doesn't reach, and so doesn't manage (GetResetFields of upstream's strategies).
 func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
-	if !hasStatus(row) { // nothing is kept apart
+	var fields *fieldpath.Set
+	switch {
+	case !hasStatus(row): // nothing is kept apart
 		return nil
-	}
-	fields := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
-	switch sub {
-	case "", "status":
+	case sub == "":
+		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
+	case sub == "status":
+		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
 	default:
 		return nil
-	}
-	if sub == "status" {
-		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
 	}
 	return fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(row.APIVersion()): fields})
 }

@@ -161,18 +161,22 @@ func (s *storage) create(ctx context.Context, api *apiserver.Server, obj runtime
 
 // written does a write, for show only if that is asked for.
 func (s *storage) written(api *apiserver.Server, dryRun []string, write func() (apiserver.Object, error)) (out runtime.Object, err error) {
-	do := func() {
+	perform(api, dryRun, func() {
 		var obj apiserver.Object
 		if obj, err = write(); err == nil {
 			out = s.lend(obj)
 		}
-	}
-	if len(dryRun) > 0 {
-		api.Store().DryRun(do)
-	} else {
-		do()
-	}
+	})
 	return out, err
+}
+
+// perform does what a request asks for, for show only if that is asked for.
+func perform(api *apiserver.Server, dryRun []string, fn func()) {
+	if len(dryRun) > 0 {
+		api.Store().DryRun(fn)
+		return
+	}
+	fn()
 }
 
 // Update implements rest.Updater. What the request makes of the stored object is
@@ -218,14 +222,9 @@ func (s *storage) Delete(ctx context.Context, name string, validate rest.Validat
 		if err := validate(ctx, s.lend(obj)); err != nil {
 			return err
 		}
-		remove := func() {
+		perform(api, options.DryRun, func() {
 			obj, err = api.Store().Delete(api.Loop().Now(), s.row.Kind, request.NamespaceValue(ctx), name, *options)
-		}
-		if len(options.DryRun) > 0 {
-			api.Store().DryRun(remove)
-		} else {
-			remove()
-		}
+		})
 		if err != nil {
 			return err
 		}
@@ -260,12 +259,7 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 				continue
 			}
 			var err error
-			remove := func() { err = api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options) }
-			if len(options.DryRun) > 0 {
-				api.Store().DryRun(remove)
-			} else {
-				remove()
-			}
+			perform(api, options.DryRun, func() { err = api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options) })
 			if err != nil && !apierrors.IsNotFound(err) {
 				return err
 			}

@@ -22,7 +22,7 @@ import (
 // ownKind is a subresource whose objects are of a kind of its own.
 type ownKind struct {
 	scope *handlers.RequestScope
-	// create is what a POST does; get and update are nil where there is none.
+	// create is what a POST does, scale what is read and updated; nil: that can't be.
 	create rest.NamedCreater
 	scale  *scaleStorage
 }
@@ -120,12 +120,7 @@ func (e *evictions) Create(ctx context.Context, name string, obj runtime.Object,
 		if err := validate(ctx, obj); err != nil {
 			return err
 		}
-		evict := func() { err = api.Evict(request.NamespaceValue(ctx), name, how) }
-		if len(options.DryRun)+len(how.DryRun) > 0 {
-			api.Store().DryRun(evict)
-		} else {
-			evict()
-		}
+		perform(api, append(how.DryRun, options.DryRun...), func() { err = api.Evict(request.NamespaceValue(ctx), name, how) })
 		return err
 	})
 	if err != nil {
@@ -166,17 +161,12 @@ func (s *scaleStorage) Update(ctx context.Context, name string, info rest.Update
 		if err := validate(ctx, obj, old); err != nil {
 			return err
 		}
-		update := func() {
+		perform(api, options.DryRun, func() {
 			var made *autoscalingv1.Scale
 			if made, err = api.UpdateScale(s.row.Kind, obj.(*autoscalingv1.Scale)); err == nil {
 				out = made
 			}
-		}
-		if len(options.DryRun) > 0 {
-			api.Store().DryRun(update)
-		} else {
-			update()
-		}
+		})
 		return err
 	})
 	return out, false, err

@@ -121,51 +121,64 @@ func (w *watches) changed(c apiserver.Change) {
 		k.from = k.history[maxHistory-1].Version
 		k.history = slices.Clone(k.history[maxHistory:])
 	}
+	k.watchers = slices.DeleteFunc(k.watchers, (*watcher).ended)
 	for _, one := range k.watchers {
-		one.tell(c)
+		if ev, ok := one.event(c); ok {
+			one.send(ev)
+		}
 	}
 }
 
 // add begins a watch.
 func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (watch.Interface, error) {
 	k := w.of(s.row.Kind)
-	one := &watcher{w: w, k: k, s: s, namespace: namespace, sel: selectionOf(o), out: make(chan watch.Event, watchBuffer)}
-	version := uint64(0)
-	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		var err error
-		if version, err = strconv.ParseUint(o.ResourceVersion, 10, 64); err != nil {
-			return nil, apierrors.NewBadRequest("invalid resource version " + strconv.Quote(o.ResourceVersion))
-		}
-		if version < k.from {
-			return nil, apierrors.NewResourceExpired("too old resource version: " + o.ResourceVersion + " (" + strconv.FormatUint(k.from, 10) + ")")
-		}
-		for _, c := range k.history {
-			if c.Version > version {
-				one.tell(c)
-			}
-		}
-	} else {
-		all, err := w.o.API.List(s.row.Kind, namespace)
-		if err != nil {
-			return nil, err
-		}
-		for _, obj := range all {
-			if one.sel.matches(s.row, obj) {
-				one.send(watch.Added, obj)
-			}
-		}
+	one := &watcher{w: w, s: s, namespace: namespace, sel: selectionOf(o)}
+	first, err := one.firstEvents(k, o.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
+	one.out = make(chan watch.Event, len(first)+watchBuffer)
+	for _, ev := range first {
+		one.send(ev)
 	}
 	k.watchers = append(k.watchers, one)
 	return one, nil
 }
 
-// watchBuffer is how many events a watcher may be behind before it is cut off.
+// firstEvents are those that a watch begins with: what has changed since a version, or
+// all that there is.
+func (o *watcher) firstEvents(k *watchedKind, since string) (out []watch.Event, err error) {
+	if since == "" || since == "0" {
+		all, err := o.w.o.API.List(o.s.row.Kind, o.namespace)
+		for _, obj := range all {
+			if o.sel.matches(o.s.row, obj) {
+				out = append(out, watch.Event{Type: watch.Added, Object: o.s.lend(obj)})
+			}
+		}
+		return out, err
+	}
+	version, err := strconv.ParseUint(since, 10, 64)
+	if err != nil {
+		return nil, apierrors.NewBadRequest("invalid resource version " + strconv.Quote(since))
+	}
+	if version < k.from {
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, k.from))
+	}
+	for _, c := range k.history {
+		if ev, ok := o.event(c); ok && c.Version > version {
+			out = append(out, ev)
+		}
+	}
+	return out, nil
+}
+
+// watchBuffer is how many events a watcher may be behind, beside those that it begins
+// with, before it is cut off.
 const watchBuffer = 1000
 
 // watcher is one watch. Events are sent by the loop and read by the handler.
 type watcher struct {
 	w         *watches
-	k         *watchedKind
 	s         *storage
 	namespace string
 	sel       selection
@@ -175,26 +188,30 @@ type watcher struct {
 	done bool
 }
 
-// tell sends what a change is to who selects.
-func (o *watcher) tell(c apiserver.Change) {
+// event is what a change is to who selects; false: nothing.
+func (o *watcher) event(c apiserver.Change) (watch.Event, bool) {
 	if o.namespace != "" && c.New.GetNamespace() != o.namespace {
-		return
+		return watch.Event{}, false
 	}
 	is := c.Type != watch.Deleted && o.sel.matches(o.s.row, c.New)
-	was := c.Old != nil && o.sel.matches(o.s.row, c.Old) || c.Type == watch.Deleted && o.sel.matches(o.s.row, c.New)
+	was := c.Old != nil && o.sel.matches(o.s.row, c.Old)
 	switch {
 	case is && was:
-		o.send(watch.Modified, c.New)
+		return watch.Event{Type: watch.Modified, Object: o.s.lend(c.New)}, true
 	case is:
-		o.send(watch.Added, c.New)
-	case was:
-		o.send(watch.Deleted, c.New)
+		return watch.Event{Type: watch.Added, Object: o.s.lend(c.New)}, true
+	case was && c.Type == watch.Deleted:
+		return watch.Event{Type: watch.Deleted, Object: o.s.lend(c.New)}, true
+	case was: // is selected no longer: the object as it last was
+		old := o.s.row.Copy(c.Old)
+		old.SetResourceVersion(c.New.GetResourceVersion())
+		return watch.Event{Type: watch.Deleted, Object: old}, true
 	}
+	return watch.Event{}, false
 }
 
 // send has an event delivered.
-func (o *watcher) send(typ watch.EventType, obj apiserver.Object) {
-	ev := watch.Event{Type: typ, Object: o.s.lend(obj)}
+func (o *watcher) send(ev watch.Event) {
 	o.w.o.Door.Deliver(func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -208,6 +225,13 @@ func (o *watcher) send(typ watch.EventType, obj apiserver.Object) {
 			close(o.out)
 		}
 	})
+}
+
+// ended reports whether nobody listens any more.
+func (o *watcher) ended() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.done
 }
 
 // Stop implements watch.Interface.

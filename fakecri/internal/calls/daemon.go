@@ -66,6 +66,9 @@ func (r *Daemon) gate(ctx context.Context, d *Life, m Method, s *Subject) error 
 		if !f.matches(m, s) || !f.hit() {
 			continue
 		}
+		if f.spent() {
+			r.changed()
+		}
 		r.recordFault(f, "hit", s)
 		delay += r.Loop.Between(f.Latency.Min, f.Latency.Max, "fault", f.Name, uint64(f.seen))
 		if f.Hang {

@@ -1,10 +1,6 @@
 package logs
 
-import (
-	"iter"
-
-	"github.com/drydock-sim/drydock/ground/loop"
-)
+import "github.com/drydock-sim/drydock/ground/loop"
 
 // elided leaves out passes while no log is near its limit or missing, and the
 // runtime answers: a look at the files, which is made only if one has changed since
@@ -69,7 +65,7 @@ func (e *elided) anyMissing() bool {
 	if !e.removed {
 		return false
 	}
-	for path := range iter.Seq[string](e.runtime.RunningLogs) {
+	for path := range e.runtime.RunningLogs {
 		if _, err := e.m.o.FS.Stat(path); err != nil {
 			return true
 		}

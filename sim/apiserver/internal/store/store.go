@@ -97,6 +97,8 @@ type State struct {
 	pending []kind.Change
 	telling bool
 	dry     bool // nothing is committed
+
+	managedFields bool // are kept
 }
 
 // shelf is what the store has of one kind, found by the kind's place in the table.
@@ -325,14 +327,18 @@ func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, v
 	s.tell(kind.Change{Type: typ, Kind: k, Old: old, New: obj, Verb: verb, Subresource: sub, Version: s.version})
 }
 
+// KeepManagedFields has objects stored with the managed fields that they come with.
+// Without, they have none: only who serves clients computes them.
+func (s *State) KeepManagedFields() { s.managedFields = true }
+
 // DryRun has fn write without anything being stored or told: its verbs return what
 // they would make of the objects, or their errors. UIDs and names that they draw are
 // drawn again by the next write.
 func (s *State) DryRun(fn func()) {
 	uids, names := s.uids, s.names
 	s.dry = true
+	defer func() { s.dry, s.uids, s.names = false, uids, names }()
 	fn()
-	s.dry, s.uids, s.names = false, uids, names
 }
 
 // tell calls the hooks; a change made while they run waits for its turn.

@@ -118,6 +118,9 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 	obj.SetCreationTimestamp(asjson.Time(now))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
+	if !s.managedFields {
+		obj.SetManagedFields(nil)
+	}
 	obj.SetSelfLink("")
 	obj.SetGeneration(0)
 	if in.HasGeneration() {
@@ -152,6 +155,9 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	}
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind())
 	keepServerMeta(obj, old)
+	if !s.managedFields {
+		obj.SetManagedFields(nil)
+	}
 	if !in.PrepareUpdate(obj, old, sub) {
 		return nil, errNoSubresource(in, sub)
 	}
