@@ -38,7 +38,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
 	creater, typer := unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 	for _, sub := range subresources(row) {
-		scope := newScope(row, sub)
+		scope := newScope(k.storage, sub)
 		scope.Serializer, scope.ParameterCodec = customSerializer{f.types, creater, typer, rowDefaults{row}}, f.types.parameters
 		scope.Creater, scope.Defaulter, scope.Typer = creater, rowDefaults{row}, typer
 		scope.Convertor, scope.UnsafeConvertor = fieldLabels{sameVersion{}, row}, sameVersion{}

@@ -30,6 +30,7 @@ type Facade struct {
 	types    goTypes
 	kinds    *served
 	watches  *watches
+	clock    clock
 	handler  http.Handler // serve, with what is around it
 }
 

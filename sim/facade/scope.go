@@ -16,7 +16,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -155,13 +154,14 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 
 // newScope is what all kinds tell the library alike: what is missing depends on whether
 // their objects have a Go type.
-func newScope(row *apiserver.KindInfo, sub string) *handlers.RequestScope {
+func newScope(store *storage, sub string) *handlers.RequestScope {
+	row := store.row
 	gvk := row.GroupVersionKind()
 	return &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 		Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
 		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-		TableConvertor:           rest.NewDefaultTableConvertor(row.GroupResource()),
+		TableConvertor:           store,
 		Resource:                 gvk.GroupVersion().WithResource(row.Resource),
 		Kind:                     gvk,
 		Subresource:              sub,
@@ -176,7 +176,7 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 	gvk := row.GroupVersionKind()
 	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
 	for _, sub := range subresources(row) {
-		scope := newScope(row, sub)
+		scope := newScope(k.storage, sub)
 		scope.Serializer, scope.ParameterCodec = f.types.codecs, f.types.parameters
 		scope.Creater, scope.Defaulter, scope.Typer = f.types.scheme, f.types.scheme, f.types.scheme
 		scope.Convertor, scope.UnsafeConvertor = fieldLabels{f.types.scheme, row}, runtime.UnsafeObjectConvertor(f.types.scheme)

@@ -47,7 +47,10 @@ func (s *storage) sub(name string) *storage { return &storage{s.f, s.row, name} 
 // do has fn run on the API's loop, and returns its error or the door's.
 func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) error {
 	var err error
-	if e := s.f.o.Door.Do(ctx, func() { err = fn(s.f.o.API) }); e != nil {
+	if e := s.f.o.Door.Do(ctx, func() {
+		s.f.clock.set(s.f.o.API.Loop().Now())
+		err = fn(s.f.o.API)
+	}); e != nil {
 		return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
 	}
 	// The handlers hand an error without a status to a handler of the process, which
@@ -93,11 +96,6 @@ func (s *storage) NewList() runtime.Object {
 	}
 	list.GetObjectKind().SetGroupVersionKind(gvk)
 	return list
-}
-
-// ConvertToTable implements rest.TableConvertor.
-func (s *storage) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
-	return rest.NewDefaultTableConvertor(s.row.GroupResource()).ConvertToTable(ctx, obj, options)
 }
 
 // Get implements rest.Getter.

@@ -49,6 +49,7 @@ func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
 	out := map[string]*ownKind{}
 	add := func(sub string, gvk schema.GroupVersionKind, o ownKind) error {
 		scope := *k.scope
+		scope.TableConvertor = rest.NewDefaultTableConvertor(k.row.GroupResource())
 		scope.Kind, scope.HubGroupVersion, scope.Subresource = gvk, gvk.GroupVersion(), sub
 		var err error
 		scope.FieldManager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil)

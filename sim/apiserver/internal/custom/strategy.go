@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -194,3 +195,9 @@ func (*strategy) Dropped(kind.Object) []string { return nil }
 
 // Trace implements kind.Strategy.
 func (*strategy) Trace(*kind.Notes, kind.Change) {}
+
+// Columns implements kind.Strategy.
+func (*strategy) Columns() []metav1.TableColumnDefinition { return kind.MetaColumns() }
+
+// Cells implements kind.Strategy.
+func (*strategy) Cells(o kind.Object, now time.Time) []any { return kind.MetaCells(o, now) }

@@ -5,6 +5,7 @@
 //   - kind.go: names, and the row
 //   - typed.go: the part of a row that depends on the Go type, as functions that
 //     a kind states or leaves out
+//   - columns.go: what tables of objects show
 //   - table.go: the table; decoding and validating manifests by it
 //   - meta.go: the rules of metadata, which all kinds share
 //   - notes.go: what the trace says of a write
@@ -54,6 +55,8 @@ type Info struct {
 	Group, Version string
 	// Resource is the plural, lower case, as requests name it: "pods".
 	Resource string
+	// ShortNames and Categories are what else kubectl calls the resource.
+	ShortNames, Categories []string
 	// Namespaced says that objects of the kind live in a namespace.
 	Namespaced bool
 	// CheckName is the rule for names, as in k8s.io/apimachinery/pkg/api/validation;
@@ -76,6 +79,9 @@ type Info struct {
 	// Unwritten says that a scenario's manifest has no objects of the kind: only
 	// components write them, or clients.
 	Unwritten bool
+	// Inert says that nothing acts on objects of the kind: they are stored, checked
+	// and served, and who applies one is told so.
+	Inert bool
 	// Uncollected keeps the kind from the garbage collector, and so from what it
 	// watches.
 	Uncollected bool

@@ -54,6 +54,10 @@ type Strategy interface {
 	// SelectableFields are the fields that field selectors name, beside name and
 	// namespace, with what they are of an object; nil: there are none.
 	SelectableFields(Object) fields.Set
+	// Columns are those of tables of the kind (kubectl get), Cells those of one
+	// object, as many. There is a column at least.
+	Columns() []metav1.TableColumnDefinition
+	Cells(obj Object, now time.Time) []any
 	// Dropped lists, in words with field paths, what of a manifest the API takes
 	// out because the field's gate is off at v1.36.
 	Dropped(Object) []string
@@ -95,6 +99,8 @@ type Typed[T any, P interface {
 	Generation func(obj, old *T, sub string) bool
 	// Fields is SelectableFields. It names all fields, also of an empty object.
 	Fields func(*T) fields.Set
+	// Table is what tables of the kind show. Nil: name and age.
+	Table []Column[T]
 	// Node, Scaled, Gated and Entry are NodeName, Scale, Dropped and Trace.
 	Node   func(*T) string
 	Scaled func(*T) Scale
@@ -229,6 +235,24 @@ func (t *Typed[T, P]) SelectableFields(o Object) fields.Set {
 		return nil
 	}
 	return t.Fields(t.of(o))
+}
+
+func (t *Typed[T, P]) Columns() []metav1.TableColumnDefinition {
+	if t.Table == nil {
+		return MetaColumns()
+	}
+	return definitionsOf(t.Table)
+}
+
+func (t *Typed[T, P]) Cells(o Object, now time.Time) []any {
+	if t.Table == nil {
+		return MetaCells(o, now)
+	}
+	out := make([]any, len(t.Table))
+	for i := range t.Table {
+		out[i] = t.Table[i].Cell(t.of(o), now)
+	}
+	return out
 }
 
 func (t *Typed[T, P]) Dropped(o Object) []string {

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -20,13 +21,28 @@ const PriorityClass kind.Kind = "PriorityClass"
 // (pkg/registry/scheduling/priorityclass).
 func priorityClass() *kind.Info {
 	return &kind.Info{
-		Kind: PriorityClass, Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses", ReadByAdmission: true,
+		Kind: PriorityClass, Group: "scheduling.k8s.io", Version: "v1", Resource: "priorityclasses", ShortNames: []string{"pc"}, ReadByAdmission: true,
 		Strategy: &kind.Typed[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
 			Defaults:    func(pc *schedulingv1.PriorityClass) { fields.DefaultPtr(&pc.PreemptionPolicy, v1.PreemptLowerPriority) },
 			Users:       validateUsersClass,
 			Check:       validatePriorityClass,
 			CheckUpdate: validatePriorityClassUpdate,
+			Table:       priorityClassTable(),
 		},
+	}
+}
+
+func priorityClassTable() []kind.Column[schedulingv1.PriorityClass] {
+	type class = schedulingv1.PriorityClass
+	doc := class{}.SwaggerDoc()
+	return []kind.Column[class]{
+		kind.NameColumn[class](),
+		{Name: "Value", Type: "integer", Description: doc["value"], Cell: func(pc *class, _ time.Time) any { return int64(pc.Value) }},
+		{Name: "Global-Default", Type: "boolean", Description: doc["globalDefault"], Cell: func(pc *class, _ time.Time) any { return pc.GlobalDefault }},
+		kind.AgeColumn[class](),
+		{Name: "PreemptionPolicy", Type: "string", Description: doc["preemptionPolicy"], Priority: 1, Cell: func(pc *class, _ time.Time) any {
+			return string(*pc.PreemptionPolicy)
+		}},
 	}
 }
 
