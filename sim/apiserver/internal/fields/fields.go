@@ -83,7 +83,7 @@ func Immutable(now, was any, path *field.Path) field.ErrorList {
 	if equality.Semantic.DeepEqual(now, was) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, now, apivalidation.FieldImmutableErrorMsg)}
+	return field.ErrorList{field.Invalid(path, GoNames(now), apivalidation.FieldImmutableErrorMsg)}
 }
 
 // SortedKeys returns the keys of m, sorted: errors about a map's entries come in
