@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,6 +119,16 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 	}
 	if err := checkPreconditions(in, obj, opts.Preconditions); err != nil {
 		return nil, err
+	}
+	if chain := s.plugins.Chain(admissionv1.Delete, k, ""); len(chain) > 0 {
+		r := s.request(now, admissionv1.Delete, in, nil, obj, "")
+		r.Options = &opts
+		if err := chain.Mutate(r); err != nil {
+			return nil, err
+		}
+		if err := chain.Validate(r); err != nil {
+			return nil, err
+		}
 	}
 	if ns, ok := obj.(*v1.Namespace); ok {
 		return s.deleteNamespace(now, ns)

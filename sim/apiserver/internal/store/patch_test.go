@@ -43,7 +43,8 @@ func TestUserPatch(t *testing.T) {
 		{"node", merge, `{"spec":{"nodeName":"other"}}`, "", "pod updates may not change fields other than", 1},
 		{"deadline", merge, `{"spec":{"activeDeadlineSeconds":60}}`, "", "", 2},
 		{"tolerations", jsonp, `[{"op":"add","path":"/spec/tolerations/-","value":{"key":"x","operator":"Exists"}}]`, "", "", 2},
-		{"tolerations taken away", merge, `{"spec":{"tolerations":[]}}`, "", "existing toleration can not be modified", 1},
+		{"tolerations taken away that admission gives", merge, `{"spec":{"tolerations":[]}}`, "", "", 1},
+		{"tolerations changed", jsonp, `[{"op":"replace","path":"/spec/tolerations/0/tolerationSeconds","value":null}]`, "", "", 2},
 		{"status through spec", merge, `{"status":{"phase":"Failed"}}`, "", "", 1},
 		{"status", strategic, `{"status":{"conditions":[{"type":"example.com/gate","status":"True"}]}}`, "status", "", 1},
 		{"bad status", strategic, `{"status":{"conditions":[{"type":"x","status":"Yes"}]}}`, "status", `status.conditions[0].status: Unsupported value: "Yes"`, 1},
@@ -62,7 +63,7 @@ func TestUserPatch(t *testing.T) {
 			s := New(Options{})
 			mustCreate(t, s, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Capacity: v1.ResourceList{"cpu": resource.MustParse("2")}}})
 			before := mustCreate(t, s, testPod("p", onNode("n"), func(p *v1.Pod) {
-				if strings.HasPrefix(tc.name, "resize w") {
+				if strings.HasPrefix(tc.name, "resize ") {
 					p.Spec.Containers[0].Resources.Requests = v1.ResourceList{"cpu": resource.MustParse("100m")}
 				}
 			})).(*v1.Pod)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +77,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 		return nil, err
 	}
 	t := &Template{pod: c, keys: podspec.NamedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity, classes: s.classes}
-	if _, err := s.admitNew(c, in, false); err != nil {
+	if err := s.admitNew(time.Time{}, c, in, false); err != nil {
 		return nil, err
 	}
 	c.Name = ""
@@ -146,7 +147,18 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	if s.Pod(c.Namespace, c.Name) != nil {
 		return nil, apierrors.NewAlreadyExists(in.GroupResource(), c.Name)
 	}
-	s.stampMeta(now, &c, in)
-	s.commit(watch.Added, kinds.Pod, nil, &c, "create", "")
-	return &c, nil
+	pod := &c
+	if chain := s.plugins.StampedChain(kinds.Pod); !chain.Idle() {
+		pod = c.DeepCopy() // what a plugin writes to must not be the template's
+		r := s.request(now, admissionv1.Create, in, pod, nil, "")
+		if err := chain.Mutate(r); err != nil {
+			return nil, err
+		}
+		if err := chain.Validate(r); err != nil {
+			return nil, err
+		}
+	}
+	s.stampMeta(now, pod, in)
+	s.commit(watch.Added, kinds.Pod, nil, pod, "create", "")
+	return pod, nil
 }

@@ -64,6 +64,7 @@ type Store struct {
 	events     *eventTable
 	expiry     expiries
 	plugins    *admission.Plugins
+	caller     *admission.Caller                       // nil: nobody said
 	admitEvent func(now time.Time, ev *v1.Event) error // nil without limits on events
 	applied    map[objectKey][]byte                    // manifests as they were last applied
 
@@ -243,6 +244,14 @@ func (s *State) OnChangeBare(fn func(kind.Change)) {
 
 // AdmitEvents has admit asked of each write of an event.
 func (s *Store) AdmitEvents(admit func(now time.Time, ev *v1.Event) error) { s.admitEvent = admit }
+
+// Calling has what fn does admitted as requests of a caller.
+func (s *Store) Calling(c *admission.Caller, fn func()) {
+	was := s.caller
+	s.caller = c
+	defer func() { s.caller = was }()
+	fn()
+}
 
 // TaintNewNodes is that of the admission plugins.
 func (s *Store) TaintNewNodes() { s.plugins.TaintNewNodes() }
@@ -488,6 +497,14 @@ func (s *State) Get(k kind.Kind, namespace, name string) (kind.Object, error) {
 		return o, nil
 	}
 	return nil, apierrors.NewNotFound(on.GroupResource(), name)
+}
+
+// Each calls fn for the objects of a kind, oldest first, until it says false. fn must
+// not write.
+func (s *State) Each(k kind.Kind, fn func(kind.Object) bool) {
+	if on := s.shelf(k); on != nil {
+		on.objects.Each(fn)
+	}
 }
 
 // List returns the objects of a kind in a namespace ("" for all), sorted by

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -42,8 +43,7 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	if err := s.prepareCreate(obj, in); err != nil {
 		return nil, err
 	}
-	obj, err := s.admitNew(obj, in, system)
-	if err != nil {
+	if err := s.admitNew(now, obj, in, system); err != nil {
 		return nil, err
 	}
 	// Upstream finds the clash when it writes, so it comes after all other errors.
@@ -81,7 +81,7 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 }
 
 // admitNew defaults, admits and validates.
-func (s *Store) admitNew(obj kind.Object, in *kind.Info, system bool) (kind.Object, error) {
+func (s *Store) admitNew(now time.Time, obj kind.Object, in *kind.Info, system bool) error {
 	in.SetDefaults(obj)
 	// The UID comes before validation, so a manifest that is refused has used one
 	// up.
@@ -89,14 +89,34 @@ func (s *Store) admitNew(obj kind.Object, in *kind.Info, system bool) (kind.Obje
 		obj.SetUID(s.nextUID())
 		in.UseUID(obj, obj.GetUID())
 	}
-	if pod, ok := obj.(*v1.Pod); ok {
-		if err := s.plugins.Pod(pod); err != nil {
-			return nil, err
-		}
+	chain := s.plugins.Chain(admissionv1.Create, in.Kind, "")
+	if len(chain) == 0 {
+		return s.checkNew(obj, in, system)
 	}
-	if node, ok := obj.(*v1.Node); ok {
-		s.plugins.Node(node)
+	r := s.request(now, admissionv1.Create, in, obj, nil, "")
+	if err := chain.Mutate(r); err != nil {
+		return err
 	}
+	if err := s.checkNew(obj, in, system); err != nil {
+		return err
+	}
+	return chain.Validate(r)
+}
+
+// request is a write as admission sees it; obj or old is nil.
+func (s *Store) request(now time.Time, op admissionv1.Operation, in *kind.Info, obj, old kind.Object, sub string) *admission.Request {
+	of := obj
+	if of == nil {
+		of = old
+	}
+	return &admission.Request{
+		Operation: op, Kind: in, Subresource: sub, Namespace: of.GetNamespace(), Name: of.GetName(),
+		Object: obj, Old: old, DryRun: s.dry, Now: now, Caller: s.caller,
+	}
+}
+
+// checkNew is validation, and what comes between admission and it.
+func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
 	in.PrepareCreate(obj)
 	errs := in.ValidateMeta(obj)
 	errs = append(errs, in.Validate(obj, system)...)
@@ -105,9 +125,9 @@ func (s *Store) admitNew(obj kind.Object, in *kind.Info, system bool) (kind.Obje
 		if name == "" {
 			name = obj.GetGenerateName()
 		}
-		return nil, apierrors.NewInvalid(in.GroupKind(), name, errs)
+		return apierrors.NewInvalid(in.GroupKind(), name, errs)
 	}
-	return obj, nil
+	return nil
 }
 
 // stampMeta sets what the server decides of a new object when it is stored.
@@ -164,19 +184,25 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if sub == "" {
 		in.SetDefaults(obj)
 	}
-	if in.NewGeneration(obj, old, sub) {
-		obj.SetGeneration(old.GetGeneration() + 1)
-	}
-	if pod, ok := obj.(*v1.Pod); ok && sub == "resize" {
-		if err := s.plugins.Resize(pod); err != nil {
+	var r *admission.Request
+	chain := s.plugins.Chain(admissionv1.Update, in.Kind, sub)
+	if len(chain) > 0 {
+		r = s.request(now, admissionv1.Update, in, obj, old, sub)
+		if err := chain.Mutate(r); err != nil {
 			return nil, err
 		}
+	}
+	if in.NewGeneration(obj, old, sub) {
+		obj.SetGeneration(old.GetGeneration() + 1)
 	}
 	errs := in.ValidateMeta(obj)
 	errs = append(errs, kind.ValidateMetaUpdate(obj, old)...)
 	errs = append(errs, in.ValidateUpdate(obj, old, sub)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
+	}
+	if err := chain.Validate(r); err != nil {
+		return nil, err
 	}
 	// An update that changes nothing is no write: no version, no event for
 	// watchers.

@@ -1,0 +1,44 @@
+package admission
+
+import (
+	admissionv1 "k8s.io/api/admission/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+)
+
+// inOrder returns the plugins in upstream's order (AllOrderedPlugins of
+// pkg/kubeapiserver/options/plugins.go). NamespaceLifecycle is the first of all, but
+// is asked by [Plugins.Namespace]; EventRateLimit is asked by who packs events.
+func (p *Plugins) inOrder() []*Plugin {
+	create := []admissionv1.Operation{admissionv1.Create}
+	write := []admissionv1.Operation{admissionv1.Create, admissionv1.Update}
+	update := []admissionv1.Operation{admissionv1.Update}
+	pod, node := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}
+	return []*Plugin{
+		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: ofPod(func(pod *v1.Pod) error {
+			nameServiceAccount(pod)
+			return nil
+		})},
+		{Name: "TaintNodesByCondition", Kinds: node, Operations: create, Mutate: p.taintNode},
+		{Name: "Priority", Kinds: pod, Operations: write, Mutate: func(r *Request) error {
+			if old, ok := r.Old.(*v1.Pod); ok {
+				keepPriority(r.Object.(*v1.Pod), old)
+				return nil
+			}
+			return p.admitPriority(r.Object.(*v1.Pod))
+		}},
+		{Name: "DefaultTolerationSeconds", Kinds: pod, Operations: write, Mutate: ofPod(func(pod *v1.Pod) error {
+			addDefaultTolerations(&pod.Spec)
+			return nil
+		})},
+		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
+		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: ofPod(p.validateResize)},
+	}
+}
+
+// ofPod is a plugin's function that goes by nothing but the pod.
+func ofPod(fn func(*v1.Pod) error) func(*Request) error {
+	return func(r *Request) error { return fn(r.Object.(*v1.Pod)) }
+}
