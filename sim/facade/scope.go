@@ -3,6 +3,7 @@ package facade
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -194,8 +195,17 @@ func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeC
 // resetFields are the fields that a request through a subresource, or the object
 // itself, doesn't reach, and so doesn't manage (GetResetFields of upstream's strategies).
 func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]fieldpath.Filter {
-	var fields *fieldpath.Set
+	fields := &fieldpath.Set{}
+	own, ok := row.ResetFields[sub]
 	switch {
+	case ok:
+		for _, path := range own {
+			var parts []any
+			for name := range strings.SplitSeq(path, ".") {
+				parts = append(parts, name)
+			}
+			fields.Insert(fieldpath.MakePathOrDie(parts...))
+		}
 	case !hasStatus(row): // nothing is kept apart
 		return nil
 	case sub == "":

@@ -110,6 +110,9 @@ func (s *strategy) PrepareUpdate(obj, old kind.Object, sub string) bool {
 	return sub == "" || sub == "status" && s.status
 }
 
+// StampUpdate implements kind.Strategy.
+func (*strategy) StampUpdate(time.Time, kind.Object, kind.Object, string) {}
+
 // take has a field be what it is in another object.
 func take(to, from map[string]any, name string) {
 	delete(to, name)

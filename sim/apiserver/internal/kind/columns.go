@@ -9,7 +9,8 @@ import (
 
 // Column is one of a table of objects of type T (pkg/printers/internalversion).
 type Column[T any] struct {
-	// Name is its head: "Ready". Type is "string", "integer" and the like.
+	// Name is its head: "Ready". Without one there are cells only: upstream's table of
+	// IPAddress has such. Type is "string", "integer" and the like.
 	Name, Type string
 	// Format says more of the type: "name" of the column with the object's name.
 	Format      string
@@ -47,9 +48,11 @@ func Age(t metav1.Time, now time.Time) string {
 }
 
 func definitionsOf[T any](columns []Column[T]) []metav1.TableColumnDefinition {
-	out := make([]metav1.TableColumnDefinition, len(columns))
-	for i, c := range columns {
-		out[i] = metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority}
+	out := make([]metav1.TableColumnDefinition, 0, len(columns))
+	for _, c := range columns {
+		if c.Name != "" {
+			out = append(out, metav1.TableColumnDefinition{Name: c.Name, Type: c.Type, Format: c.Format, Description: c.Description, Priority: c.Priority})
+		}
 	}
 	return out
 }

@@ -70,6 +70,11 @@ type Info struct {
 	OrphansByDefault bool
 	// Subresources are those, besides status, through which objects are updated.
 	Subresources []string
+	// ResetFields are the fields, as paths with dots, that a request doesn't reach and
+	// so doesn't manage (GetResetFields), by the subresource that it is made on. Of one
+	// that isn't named here: the status of the object itself, spec and metadata of the
+	// status.
+	ResetFields map[string][]string
 	// ReturnsDeleted has a delete answered by the object, not by a status
 	// (registry.Store.ReturnDeletedObject).
 	ReturnsDeleted bool

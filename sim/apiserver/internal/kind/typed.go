@@ -35,6 +35,9 @@ type Strategy interface {
 	// PrepareUpdate puts back what an update of old through sub does not reach
 	// (PrepareForUpdate). It reports whether the kind has that subresource.
 	PrepareUpdate(obj, old Object, sub string) bool
+	// StampUpdate sets what the server decides of an update of old through sub that
+	// PrepareUpdate has gone over.
+	StampUpdate(now time.Time, obj, old Object, sub string)
 	// Validate checks a new, defaulted object but for its metadata; the system's
 	// own may break rules for users. ValidateUpdate checks one that is to take
 	// old's place through sub.
@@ -85,6 +88,8 @@ type Typed[T any, P interface {
 	Stored func(now time.Time, obj *T)
 	// Keep is PrepareUpdate. Nil is that of Halves.
 	Keep func(obj, old *T, sub string) bool
+	// Updated is StampUpdate. Nil: nothing is set.
+	Updated func(now time.Time, obj, old *T, sub string)
 	// Check is Validate; Users are rules for users only, which come before it.
 	Check func(*T) field.ErrorList
 	Users func(*T) field.ErrorList
@@ -190,6 +195,12 @@ func (t *Typed[T, P]) PrepareUpdate(obj, old Object, sub string) bool {
 		t.Halves.takeSpec(o, was)
 	}
 	return sub == "" || sub == "status" && has
+}
+
+func (t *Typed[T, P]) StampUpdate(now time.Time, obj, old Object, sub string) {
+	if t.Updated != nil {
+		t.Updated(now, t.of(obj), t.of(old), sub)
+	}
 }
 
 func (t *Typed[T, P]) Validate(o Object, system bool) (errs field.ErrorList) {

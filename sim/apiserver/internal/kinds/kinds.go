@@ -17,10 +17,15 @@ import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 // New returns the table of all kinds, in the order that kind.NewTable wants.
 func New() *kind.Table {
 	return kind.NewTable(
+		flowSchema(), priorityLevelConfiguration(), serviceCIDR(), ipAddress(), clusterRole(), clusterRoleBinding(), certificateSigningRequest(), ingressClass(),
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
+		role(), roleBinding(), networkPolicy(), ingress(),
 		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),
 		lease(), pod(), event(),
 	)
 }
+
+// none is what tables say of what isn't there.
+const none = "<none>"

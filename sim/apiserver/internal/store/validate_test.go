@@ -99,7 +99,7 @@ func TestDecode(t *testing.T) {
 		{"apiVersion: v1\nkind: Pod\nspec: {contaners: []}", `unknown field "spec.contaners"`},
 		{"apiVersion: v1\nkind: Pod\nspec: {hostNetwork: 'yes'}", `cannot unmarshal string`},
 		{"apiVersion: apps/v1\nkind: Pod", `Pod is served in "v1", not in "apps/v1"`},
-		{"apiVersion: networking.k8s.io/v1\nkind: Ingress", `no kind "Ingress" is served`},
+		{"apiVersion: networking.k8s.io/v1\nkind: Egress", `no kind "Egress" is served`},
 		{"kind: Pod", "apiVersion: Required value"},
 		{"a: b: c", "mapping values"},
 		{"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1x}}}]}", "quantit"},

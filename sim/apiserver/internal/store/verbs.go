@@ -181,6 +181,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if !in.PrepareUpdate(obj, old, sub) {
 		return nil, errNoSubresource(in, sub)
 	}
+	in.StampUpdate(now, obj, old, sub)
 	if sub == "" {
 		in.SetDefaults(obj)
 	}
