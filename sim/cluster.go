@@ -23,6 +23,8 @@ type Options struct {
 	// Typical has every span of time that would be drawn from a range be the
 	// middle of it, for a run in which nothing is out of the ordinary.
 	Typical bool
+	// Start is the virtual time at which the run begins. Zero means loop.Epoch.
+	Start time.Time
 	// Workers is how many goroutines run loops. Zero means GOMAXPROCS. The
 	// outcome never depends on it.
 	Workers int
@@ -98,7 +100,7 @@ func New(opts Options) (*Cluster, error) {
 	if err := opts.ControlPlane.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Elision: opts.Elision, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Elision: opts.Elision, Start: opts.Start, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}

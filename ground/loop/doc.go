@@ -27,7 +27,7 @@
 // # Drivers
 //
 // [Engine] drives many loops in virtual time over several cores, in windows of
-// one lookahead. [Loop.RunUntil] drives a single loop in virtual time.
+// one lookahead; a [Pacer] has it follow the wall clock. [Loop.RunUntil] drives a single loop in virtual time.
 // [Loop.RunReal] drives a loop on the wall clock; there [Loop.Post] hands it
 // work from other goroutines and [Await] runs calls off the loop.
 //

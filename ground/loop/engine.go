@@ -186,16 +186,7 @@ func (l *Loop) deliver(m *message) {
 // the loops.
 func (e *Engine) RunUntil(limit time.Time) error {
 	end := limit.UnixNano()
-	for _, l := range e.loops {
-		for len(l.dying) > 0 { // killed between runs
-			l.unwindDying()
-		}
-		e.flush(l)
-	}
-	for _, l := range e.loops {
-		e.calendar.seats[l.index].takeIn()
-		e.enter(l)
-	}
+	e.regain()
 	defer func() {
 		for i := range e.calendar.seats {
 			e.calendar.seats[i].takeIn()
@@ -227,6 +218,20 @@ func (e *Engine) RunUntil(limit time.Time) error {
 		}
 	}
 	return e.err
+}
+
+// regain takes up what was done to the loops while none ran.
+func (e *Engine) regain() {
+	for _, l := range e.loops {
+		for len(l.dying) > 0 { // killed between runs
+			l.unwindDying()
+		}
+		e.flush(l)
+	}
+	for _, l := range e.loops {
+		e.calendar.seats[l.index].takeIn()
+		e.enter(l)
+	}
 }
 
 // Stopped reports whether Stop was called.
