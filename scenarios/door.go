@@ -47,6 +47,10 @@ type (
 	RunOptions = running.Options
 	// Real has a scenario run in real time against a machine outside.
 	Real = running.Real
+	// SessionOptions say how a scenario's cluster is opened, for who runs it by himself.
+	SessionOptions = running.SessionOptions
+	// Session is a scenario's cluster in somebody else's hands.
+	Session = running.Session
 	// Progress is where a run stands.
 	Progress = running.Progress
 	// Result is the outcome of one run, Final what the API had at its end.
@@ -64,6 +68,9 @@ const TimelineHeader = timeline.Header
 func Run(ctx context.Context, s *Scenario, opts RunOptions) (*Result, error) {
 	return running.Run(ctx, s, opts)
 }
+
+// Open makes a scenario's cluster for somebody who runs it by himself.
+func Open(s *Scenario, opts SessionOptions) (*Session, error) { return running.Open(s, opts) }
 
 // KubeletWarnings says, one line each, what a KubeletConfiguration asks for that
 // a simulated kubelet does not act on. cgroupDriver is the runtime's, "" for

@@ -16,6 +16,7 @@
 //
 //   - facade.go: routing, from a path to a kind's handler
 //   - door.go: how requests get to the loop and events from it
+//   - users.go: who sends a request
 //   - scope.go: what the library is told of a kind
 //   - storage.go: the verbs, on the loop
 //   - watch.go: who is told of changes

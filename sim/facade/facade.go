@@ -3,11 +3,13 @@ package facade
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -21,7 +23,15 @@ type Options struct {
 	// API is the cluster's, Door the way to it.
 	API  *apiserver.Server
 	Door Door
+	// Authenticate says whose a bearer token is, "" being none; nil refuses it. It is
+	// called from any goroutine. Without it every request is an administrator's.
+	Authenticate func(token string) user.Info
+	// Control, if set, serves what is below ControlPath, to administrators.
+	Control http.Handler
 }
+
+// ControlPath is the path below which there is no API of Kubernetes.
+const ControlPath = "/drydock/"
 
 // Facade serves the API over HTTP.
 type Facade struct {
@@ -47,7 +57,7 @@ func New(o Options) *Facade {
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
-	f.handler = filters.WithWarningRecorder(http.HandlerFunc(f.serve))
+	f.handler = filters.WithWarningRecorder(f.withUsers(http.HandlerFunc(f.serve)))
 	return f
 }
 
@@ -56,13 +66,13 @@ func (f *Facade) ServeHTTP(w http.ResponseWriter, req *http.Request) { f.handler
 
 // serve finds who serves a request.
 func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
-	info, err := f.requests.NewRequestInfo(req)
-	if err != nil {
-		responsewriters.InternalError(w, req, err)
+	info, _ := request.RequestInfoFrom(req.Context())
+	// Handlers of patches write to the audit's context, which must be there.
+	req = req.WithContext(audit.WithAuditContext(req.Context()))
+	if f.o.Control != nil && strings.HasPrefix(req.URL.Path, ControlPath) {
+		f.serveControl(w, req)
 		return
 	}
-	// Handlers of patches write to the audit's context, which must be there.
-	req = req.WithContext(audit.WithAuditContext(request.WithRequestInfo(req.Context(), info)))
 	if !info.IsResourceRequest {
 		f.serveDiscovery(w, req)
 		return

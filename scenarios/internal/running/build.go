@@ -32,13 +32,13 @@ func (p *performance) build() error {
 	}
 	// Whether a record is kept is asked by the cluster for each record that might be made; a run
 	// of a thousand nodes makes most of its records for nobody.
-	p.journal = journal{opts: &p.opts, many: p.s.PodCount() > ManyPods, calls: p.state.wantsCalls, warned: map[string]bool{}}
+	p.journal = journal{opts: &p.opts, many: p.s.PodCount() > ManyPods, calls: p.state.wantsCalls, endless: p.endless, warned: map[string]bool{}}
 	var real *loop.Loop
 	if p.opts.Real != nil {
 		real = p.opts.Real.Loop
 	}
 	c, err := sim.New(sim.Options{
-		Seed: p.seed, Loop: real, Workers: p.opts.Workers,
+		Seed: p.seed, Loop: real, Start: p.opts.Start, Workers: p.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),
 		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
 		ControlPlane: spec.ControlPlane.Options(),

@@ -23,9 +23,11 @@ type journal struct {
 	// many is set for a run of so many pods that only what is notable is looked
 	// at; calls, if the expectations ask for the runtime's calls all the same.
 	many, calls bool
-	start       int64 // of the virtual time, in Unix nanoseconds
-	timeline    *timeline.Timeline
-	jsonl       *trace.JSONWriter
+	// endless is set for a run of which nothing may be kept, since it has no end.
+	endless  bool
+	start    int64 // of the virtual time, in Unix nanoseconds
+	timeline *timeline.Timeline
+	jsonl    *trace.JSONWriter
 	// history are the timeline's lines, logs the kubelets' last log lines. Records are kept
 	// rather than lines: a line's words depend on those before it, and nearby makes them anew
 	// from the start of the run.
@@ -87,7 +89,7 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 		}
 	}
 	also(rec)
-	if j.timeline.Take(rec) {
+	if j.timeline.Take(rec) && !j.endless {
 		j.history = append(j.history, entry{j.timeline.Step(), rec})
 	}
 }
@@ -105,7 +107,11 @@ func (j *journal) warn(text string) {
 // here by kind, before the record is made; the hash of the run covers all of it either way.
 func (j *journal) keep(kind trace.Kind, verb string, fields []trace.Field) bool {
 	switch {
-	case kind == trace.KindLog, kind == trace.KindWarning:
+	case kind == trace.KindWarning:
+		return true
+	case j.endless && j.opts.Timeline == nil, j.endless && kind == trace.KindLog && !j.opts.Verbose:
+		return false
+	case kind == trace.KindLog:
 		return true
 	case j.opts.Trace != nil, !j.many, j.opts.Verbose, kind == trace.KindCRI && j.calls:
 		return true

@@ -14,10 +14,12 @@ import (
 )
 
 // Options say how a scenario is run. The zero value runs it as it stands. What is chosen here
-// never changes what happens in the run, but for Seed, Until and TraceReads.
+// never changes what happens in the run, but for Seed, Start, Until and TraceReads.
 type Options struct {
 	// Seed replaces the scenario's seed.
 	Seed *uint64
+	// Start is the virtual time at which the run begins. Zero means loop.Epoch.
+	Start time.Time
 	// Workers is how many cores are used. Zero means GOMAXPROCS. The outcome
 	// never depends on it.
 	Workers int
@@ -100,6 +102,8 @@ type performance struct {
 	// steady is when start-up was over; negative before.
 	steady time.Duration
 	wallAt time.Time
+	// endless: a session's.
+	endless bool
 }
 
 // Run runs a scenario and judges its expectations. The error is an internal

@@ -1,0 +1,93 @@
+package running
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/scenarios/result"
+	"github.com/drydock-sim/drydock/sim"
+)
+
+// SessionOptions say how a session begins.
+type SessionOptions struct {
+	// Start is the virtual time at its beginning. Zero means loop.Epoch.
+	Start time.Time
+	// Seed, Workers, Timeline and Verbose are those of Options.
+	Seed     *uint64
+	Workers  int
+	Timeline io.Writer
+	Verbose  bool
+}
+
+// Session is a scenario's cluster in somebody else's hands: who opened it runs the
+// engine, and has the timeline happen. It has no end, and expectations are not judged.
+// All methods are for use while no loop runs.
+type Session struct{ p *performance }
+
+// Open makes a scenario's cluster, at its beginning. The scenario is only read.
+func Open(s *document.Scenario, opts SessionOptions) (*Session, error) {
+	open := *s
+	open.Spec.Expect = nil
+	p := &performance{
+		s: &open, seed: s.Spec.Seed, steady: -1, endless: true, result: &result.Result{},
+		opts: Options{Start: opts.Start, Workers: opts.Workers, Timeline: opts.Timeline, Verbose: opts.Verbose},
+	}
+	if opts.Seed != nil {
+		p.seed = *opts.Seed
+	}
+	if err := p.build(); err != nil {
+		if p.cluster != nil {
+			p.cluster.Close()
+		}
+		return nil, fmt.Errorf("scenario %s: %w", s.Metadata.Name, err)
+	}
+	return &Session{p}, nil
+}
+
+// Cluster returns the session's cluster.
+func (s *Session) Cluster() *sim.Cluster { return s.p.cluster }
+
+// Next returns when RunDue is to be called next; the zero time: never.
+func (s *Session) Next() time.Time {
+	if len(s.p.agenda.items) == 0 {
+		return time.Time{}
+	}
+	return s.p.cluster.Start().Add(s.p.agenda.next())
+}
+
+// RunDue does what the timeline has to do by now. Its error is an internal one; what the
+// API or a node refuses is a notice.
+func (s *Session) RunDue() error { return s.p.agenda.runDue(s.p.cluster.Now()) }
+
+// Act does something that a timeline can do, now. The error is the API's or a node's.
+func (s *Session) Act(a *document.Action) error { return a.Does.Do(stage{s.p, a.Pos.String()}) }
+
+// Notices returns what of the timeline failed, and warnings, that it has not returned
+// before.
+func (s *Session) Notices() []string {
+	out := append(s.p.result.Errors, s.p.journal.warnings...)
+	s.p.result.Errors, s.p.journal.warnings = nil, nil
+	return out
+}
+
+// Counts returns how many nodes there are, how many of them are ready, and the numbers
+// of pods by phase.
+func (s *Session) Counts() (nodes, ready int, pods map[v1.PodPhase]int) {
+	pods = map[v1.PodPhase]int{}
+	for phase, n := range s.p.state.phase { //drydock:unordered each key is set once
+		if n != 0 {
+			pods[phase] = n
+		}
+	}
+	return len(s.p.cluster.Nodes()), s.p.state.ready, pods
+}
+
+// Close ends the session. The error is that of writing the timeline.
+func (s *Session) Close() error {
+	s.p.cluster.Close()
+	return s.p.journal.close()
+}

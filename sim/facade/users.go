@@ -1,0 +1,62 @@
+package facade
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// Admin is who may do anything, as the user of an administrator's kubeconfig.
+func Admin() user.Info {
+	return &user.DefaultInfo{Name: "admin", UID: "admin-uid", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+}
+
+// withUsers finds out who sends a request, and for whom (the headers Impersonate-*), before h
+// serves it. Who can't say is refused with 401; nobody is anonymous, as upstream with
+// the authorization mode AlwaysAllow.
+func (f *Facade) withUsers(h http.Handler) http.Handler {
+	admin, refuse := Admin(), filters.Unauthorized(f.types.codecs)
+	h = impersonation.WithImpersonation(h, authorizerfactory.NewAlwaysAllowAuthorizer(), f.types.codecs)
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		info, err := f.requests.NewRequestInfo(req)
+		if err != nil {
+			responsewriters.InternalError(w, req, err)
+			return
+		}
+		ctx, who := request.WithRequestInfo(req.Context(), info), admin
+		if f.o.Authenticate != nil {
+			if who = f.o.Authenticate(bearerToken(req)); who == nil {
+				refuse.ServeHTTP(w, req.WithContext(ctx))
+				return
+			}
+		}
+		h.ServeHTTP(w, req.WithContext(request.WithUser(ctx, who)))
+	})
+}
+
+// bearerToken is the token that a request carries, or "" (apiserver's
+// authentication/request/bearertoken).
+func bearerToken(req *http.Request) string {
+	kind, token, _ := strings.Cut(strings.TrimSpace(req.Header.Get("Authorization")), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		return ""
+	}
+	token, _, _ = strings.Cut(token, " ")
+	return token
+}
+
+// serveControl serves what is not the API's, to administrators only.
+func (f *Facade) serveControl(w http.ResponseWriter, req *http.Request) {
+	if who, ok := request.UserFrom(req.Context()); !ok || !slices.Contains(who.GetGroups(), user.SystemPrivilegedGroup) {
+		http.Error(w, "Forbidden: this is for members of "+user.SystemPrivilegedGroup, http.StatusForbidden)
+		return
+	}
+	f.o.Control.ServeHTTP(w, req)
+}
