@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -154,7 +155,26 @@ func (s *storage) create(ctx context.Context, api *apiserver.Server, obj runtime
 	}
 	o := obj.(apiserver.Object)
 	stampFields(o, nil, api.Loop().Now())
-	return s.written(api, dryRun, func() (apiserver.Object, error) { return api.Create(o) })
+	out, err := s.written(api, dryRun, func() (apiserver.Object, error) { return api.Create(o) })
+	if err == nil {
+		s.warn(ctx, out, nil)
+	}
+	return out, err
+}
+
+// warn tells the client what the kind has to say of an object that was written.
+func (s *storage) warn(ctx context.Context, obj runtime.Object, old apiserver.Object) {
+	for _, text := range s.row.Warnings(obj.(apiserver.Object), old, s.subresource) {
+		warning.AddWarning(ctx, "", text)
+	}
+}
+
+// warnOfDelete tells the client what becomes of the dependents of what it deletes,
+// unless it has said so itself.
+func (s *storage) warnOfDelete(ctx context.Context, options *metav1.DeleteOptions) {
+	if s.row.DeleteWarning != "" && options.PropagationPolicy == nil && options.OrphanDependents == nil {
+		warning.AddWarning(ctx, "", s.row.DeleteWarning)
+	}
 }
 
 // written does a write, for show only if that is asked for.
@@ -204,7 +224,9 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 		}
 		o := obj.(apiserver.Object)
 		stampFields(o, stored, api.Loop().Now())
-		out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) { return api.Update(o, s.subresource) })
+		if out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) { return api.Update(o, s.subresource) }); err == nil {
+			s.warn(ctx, out, stored)
+		}
 		return err
 	})
 	return out, created, err
@@ -212,6 +234,7 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 
 // Delete implements rest.GracefulDeleter.
 func (s *storage) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (out runtime.Object, gone bool, err error) {
+	s.warnOfDelete(ctx, options)
 	err = s.do(ctx, func(api *apiserver.Server) error {
 		obj, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
 		if err != nil {
@@ -245,6 +268,7 @@ func (s *storage) deleted(obj apiserver.Object, gone bool) runtime.Object {
 
 // DeleteCollection implements rest.CollectionDeleter.
 func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
+	s.warnOfDelete(ctx, options)
 	list, sel := s.NewList(), selectionOf(which)
 	err := s.do(ctx, func(api *apiserver.Server) error {
 		all, err := api.List(s.row.Kind, request.NamespaceValue(ctx))

@@ -169,6 +169,9 @@ func (s *strategy) validateRules(found field.ErrorList, o, was map[string]any, o
 	return errs
 }
 
+// Warnings implements kind.Strategy.
+func (*strategy) Warnings(_, _ kind.Object, _ string) []string { return nil }
+
 // HasGeneration implements kind.Strategy.
 func (*strategy) HasGeneration() bool { return true }
 

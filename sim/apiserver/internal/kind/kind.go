@@ -68,6 +68,9 @@ type Info struct {
 	// OrphansByDefault orphans the dependents of an object that is deleted without
 	// a propagation policy (DefaultGarbageCollectionPolicy).
 	OrphansByDefault bool
+	// DeleteWarning is what a client is told that deletes without a propagation
+	// policy; "": nothing.
+	DeleteWarning string
 	// Subresources are those, besides status, through which objects are updated.
 	Subresources []string
 	// ResetFields are the fields, as paths with dots, that a request doesn't reach and

@@ -44,6 +44,10 @@ type Strategy interface {
 	Validate(obj Object, system bool) field.ErrorList
 	ValidateUpdate(obj, old Object, sub string) field.ErrorList
 
+	// Warnings are what a client is told of an object that was written through sub
+	// and is accepted all the same; old is nil for a new one.
+	Warnings(obj, old Object, sub string) []string
+
 	// HasGeneration reports whether objects of the kind count the changes of their
 	// spec, NewGeneration whether an update is one that counts.
 	HasGeneration() bool
@@ -95,6 +99,8 @@ type Typed[T any, P interface {
 	Users func(*T) field.ErrorList
 	// CheckUpdate is ValidateUpdate. Nil is Check, as most of upstream's are.
 	CheckUpdate func(obj, old *T, sub string) field.ErrorList
+	// Warn is Warnings. Nil: there are none.
+	Warn func(obj, old *T, sub string) []string
 	// TrustsStatus lets updates of subresources go through unchecked: only
 	// controllers make them.
 	TrustsStatus bool
@@ -221,6 +227,17 @@ func (t *Typed[T, P]) ValidateUpdate(obj, old Object, sub string) field.ErrorLis
 		return t.CheckUpdate(t.of(obj), t.of(old), sub)
 	}
 	return t.Validate(obj, true)
+}
+
+func (t *Typed[T, P]) Warnings(obj, old Object, sub string) []string {
+	if t.Warn == nil {
+		return nil
+	}
+	var was *T
+	if old != nil {
+		was = t.of(old)
+	}
+	return t.Warn(t.of(obj), was, sub)
 }
 
 func (t *Typed[T, P]) HasGeneration() bool { return t.CountsSpec || t.Generation != nil }

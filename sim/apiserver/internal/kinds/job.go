@@ -30,6 +30,7 @@ const Job kind.Kind = "Job"
 func job() *kind.Info {
 	return &kind.Info{
 		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Namespaced: true, OrphansByDefault: true,
+		DeleteWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		Strategy: &kind.Typed[batchv1.Job, *batchv1.Job]{
 			Defaults:   setJobDefaults,
 			UID:        generateJobSelector,
