@@ -202,7 +202,7 @@ func perform(api *apiserver.Server, dryRun []string, fn func()) {
 func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateNew rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, mayCreate bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
 	err = s.do(ctx, func(api *apiserver.Server) error {
 		stored, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
-		if apierrors.IsNotFound(err) && mayCreate && s.subresource == "" {
+		if apierrors.IsNotFound(err) && (mayCreate || s.row.CreatesOnUpdate) && s.subresource == "" {
 			obj, err := info.UpdatedObject(ctx, s.row.New())
 			if err != nil {
 				return err
@@ -223,6 +223,10 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 			return err
 		}
 		o := obj.(apiserver.Object)
+		// A PUT says by the UID which object it means, a patch would change it.
+		if info.Preconditions() == nil && o.GetUID() != "" && o.GetUID() != stored.GetUID() {
+			return apierrors.NewInvalid(s.row.GroupKind(), name, s.row.ValidateMetaUpdate(o, stored))
+		}
 		stampFields(o, stored, api.Loop().Now())
 		if out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) { return api.Update(o, s.subresource) }); err == nil {
 			s.warn(ctx, out, stored)

@@ -18,7 +18,8 @@ func (s *storage) ConvertToTable(_ context.Context, obj, options runtime.Object)
 		table.ColumnDefinitions = s.row.Columns()
 	}
 	add := func(obj runtime.Object) error {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: s.row.Cells(obj.(apiserver.Object), now), Object: runtime.RawExtension{Object: obj}})
+		o := obj.(apiserver.Object)
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: s.row.Cells(o, now), Conditions: s.row.RowConditions(o), Object: runtime.RawExtension{Object: obj}})
 		return nil
 	}
 	if !meta.IsListType(obj) {

@@ -207,3 +207,6 @@ func (*strategy) Columns() []metav1.TableColumnDefinition { return kind.MetaColu
 
 // Cells implements kind.Strategy.
 func (*strategy) Cells(o kind.Object, now time.Time) []any { return kind.MetaCells(o, now) }
+
+// RowConditions implements kind.Strategy.
+func (*strategy) RowConditions(kind.Object) []metav1.TableRowCondition { return nil }

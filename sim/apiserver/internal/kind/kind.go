@@ -65,6 +65,12 @@ type Info struct {
 	// NeedsVersion refuses updates without a resource version: upstream's strategy
 	// has AllowUnconditionalUpdate false.
 	NeedsVersion bool
+	// ChecksMetaAgain has an update's metadata checked as a new object's, too: errors in
+	// it are said once more.
+	ChecksMetaAgain bool
+	// CreatesOnUpdate has a PUT of an object that isn't there make it
+	// (AllowCreateOnUpdate).
+	CreatesOnUpdate bool
 	// OrphansByDefault orphans the dependents of an object that is deleted without
 	// a propagation policy (DefaultGarbageCollectionPolicy).
 	OrphansByDefault bool

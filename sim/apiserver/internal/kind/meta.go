@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -15,65 +16,98 @@ import (
 
 // ValidateName checks a name of the kind and returns what is wrong with it.
 func (in *Info) ValidateName(name string) []string {
-	switch {
-	case in.CheckName != nil:
-		return in.CheckName(name, false)
-	case fields.PlainSubdomain(name): // nearly all are, and the full check costs more than the write
+	if in.CheckName == nil && fields.PlainSubdomain(name) { // nearly all are, and the full check costs more than the write
 		return nil
 	}
-	return apivalidation.NameIsDNSSubdomain(name, false)
+	return in.validateName(name, false)
 }
 
-// ValidateMeta checks an object's metadata (ValidateObjectMeta).
+// validateName is ValidateName, of the prefix of a generated name too.
+func (in *Info) validateName(name string, prefix bool) []string {
+	if in.CheckName != nil {
+		return in.CheckName(name, prefix)
+	}
+	return apivalidation.NameIsDNSSubdomain(name, prefix)
+}
+
+// ValidateMeta checks a new object's metadata (ValidateObjectMeta).
 func (in *Info) ValidateMeta(obj Object) field.ErrorList {
-	child := func(name string) *field.Path { return field.NewPath("metadata", name) } // made where something is there to check
 	var errs field.ErrorList
+	if prefix := obj.GetGenerateName(); prefix != "" {
+		errs = append(errs, fields.Invalid(metaChild("generateName"), prefix, in.validateName(prefix, true))...)
+	}
 	if name := obj.GetName(); name == "" {
-		errs = append(errs, field.Required(child("name"), "name or generateName is required"))
+		errs = append(errs, field.Required(metaChild("name"), "name or generateName is required"))
 	} else if texts := in.ValidateName(name); len(texts) > 0 {
-		errs = append(errs, fields.Invalid(child("name"), name, texts)...)
+		errs = append(errs, fields.Invalid(metaChild("name"), name, texts)...)
 	}
-	if in.Namespaced && !fields.PlainLabel(obj.GetNamespace()) {
-		errs = append(errs, fields.Invalid(child("namespace"), obj.GetNamespace(), apivalidation.ValidateNamespaceName(obj.GetNamespace(), false))...)
+	errs = append(errs, in.validateCommonMeta(obj)...)
+	for i, f := range obj.GetFinalizers() {
+		if !strings.Contains(f, "/") && f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents && f != string(v1.FinalizerKubernetes) {
+			errs = append(errs, field.Invalid(metaChild("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
 	}
-	if m := obj.GetLabels(); len(m) > 0 {
-		errs = append(errs, metavalidation.ValidateLabels(m, child("labels"))...)
+	return errs
+}
+
+// metaChild is the path of a field of metadata. It is made only where something is there
+// to check: most objects have little.
+func metaChild(name string) *field.Path { return field.NewPath("metadata", name) }
+
+// validateCommonMeta checks what has the same rules in metadata of all kinds
+// (ValidateObjectMetaAccessor).
+func (in *Info) validateCommonMeta(obj Object) field.ErrorList {
+	var errs field.ErrorList
+	if ns := obj.GetNamespace(); in.Namespaced && !fields.PlainLabel(ns) {
+		errs = append(errs, fields.Invalid(metaChild("namespace"), ns, apivalidation.ValidateNamespaceName(ns, false))...)
 	}
-	if m := obj.GetAnnotations(); len(m) > 0 {
-		errs = append(errs, apivalidation.ValidateAnnotations(m, child("annotations"))...)
-	}
-	if list := obj.GetOwnerReferences(); len(list) > 0 {
-		errs = append(errs, apivalidation.ValidateOwnerReferences(list, child("ownerReferences"))...)
+	if obj.GetGeneration() < 0 {
+		errs = append(errs, fields.NonNegative(obj.GetGeneration(), metaChild("generation"))...)
 	}
 	if list := obj.GetFinalizers(); len(list) > 0 {
-		errs = append(errs, validateFinalizers(list, child("finalizers"))...)
+		errs = append(errs, apivalidation.ValidateFinalizers(list, metaChild("finalizers"))...)
 	}
-	return errs
+	return append(errs, validateMetaMaps(obj)...)
 }
 
-func validateFinalizers(list []string, path *field.Path) field.ErrorList {
+// validateMetaMaps checks labels, annotations and owners, which updates check once more.
+func validateMetaMaps(obj Object) field.ErrorList {
 	var errs field.ErrorList
-	for i, f := range list {
-		errs = append(errs, fields.Invalid(path.Index(i), f, validation.IsQualifiedName(f))...)
-		if len(validation.IsQualifiedName(f)) == 0 && !strings.Contains(f, "/") && f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			errs = append(errs, field.Invalid(path.Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+	if m := obj.GetLabels(); len(m) > 0 {
+		errs = append(errs, metavalidation.ValidateLabels(m, metaChild("labels"))...)
+	}
+	if m := obj.GetAnnotations(); len(m) > 0 {
+		errs = append(errs, apivalidation.ValidateAnnotations(m, metaChild("annotations"))...)
+	}
+	if list := obj.GetOwnerReferences(); len(list) > 0 {
+		errs = append(errs, apivalidation.ValidateOwnerReferences(list, metaChild("ownerReferences"))...)
 	}
 	return errs
 }
 
-// ValidateMetaUpdate checks what no update may change of any kind's metadata
-// (ValidateObjectMetaUpdate).
-func ValidateMetaUpdate(obj, old Object) field.ErrorList {
-	path := field.NewPath("metadata")
-	errs := apivalidation.ValidateImmutableField(obj.GetUID(), old.GetUID(), path.Child("uid"))
-	errs = append(errs, apivalidation.ValidateImmutableField(obj.GetCreationTimestamp(), old.GetCreationTimestamp(), path.Child("creationTimestamp"))...)
+// ValidateMetaUpdate checks metadata that is to take old's place. An error comes as often
+// as upstream checks: once for all kinds (BeforeUpdate) and once by the kind's own rules
+// (ValidateObjectMetaUpdate), which may be those of a new object, too.
+func (in *Info) ValidateMetaUpdate(obj, old Object) field.ErrorList {
+	common, changed := in.validateCommonMeta(obj), validateMetaMaps(obj)
 	if old.GetDeletionTimestamp() != nil {
-		for i, f := range obj.GetFinalizers() {
-			if !slices.Contains(old.GetFinalizers(), f) {
-				errs = append(errs, field.Forbidden(path.Child("finalizers").Index(i), "no new finalizers can be added if the object is being deleted"))
-			}
-		}
+		changed = append(changed, apivalidation.ValidateNoNewFinalizers(obj.GetFinalizers(), old.GetFinalizers(), metaChild("finalizers"))...)
+	}
+	if obj.GetUID() != old.GetUID() {
+		changed = append(changed, fields.Immutable(obj.GetUID(), old.GetUID(), metaChild("uid"))...)
+	}
+	if now, was := obj.GetDeletionTimestamp(), old.GetDeletionTimestamp(); !now.Equal(was) {
+		changed = append(changed, fields.Immutable(now, was, metaChild("deletionTimestamp"))...)
+	}
+	if now, was := obj.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds(); !equality.Semantic.DeepEqual(now, was) {
+		changed = append(changed, fields.Immutable(now, was, metaChild("deletionGracePeriodSeconds"))...)
+	}
+	if len(common)+len(changed) == 0 {
+		return nil
+	}
+	errs := slices.Concat(common, changed, changed)
+	if in.ChecksMetaAgain {
+		errs = append(errs, in.ValidateMeta(obj)...)
 	}
 	return errs
 }

@@ -65,6 +65,9 @@ type Strategy interface {
 	// object, as many. There is a column at least.
 	Columns() []metav1.TableColumnDefinition
 	Cells(obj Object, now time.Time) []any
+	// RowConditions are what a table's row says of its object beside the cells, such
+	// as that it is done with.
+	RowConditions(Object) []metav1.TableRowCondition
 	// Dropped lists, in words with field paths, what of a manifest the API takes
 	// out because the field's gate is off at v1.36.
 	Dropped(Object) []string
@@ -110,8 +113,10 @@ type Typed[T any, P interface {
 	Generation func(obj, old *T, sub string) bool
 	// Fields is SelectableFields. It names all fields, also of an empty object.
 	Fields func(*T) fields.Set
-	// Table is what tables of the kind show. Nil: name and age.
-	Table []Column[T]
+	// Table is what tables of the kind show, RowState is RowConditions. Nil: name and
+	// age; none.
+	Table    []Column[T]
+	RowState func(*T) []metav1.TableRowCondition
 	// Node, Scaled, Gated and Entry are NodeName, Scale, Dropped and Trace.
 	Node   func(*T) string
 	Scaled func(*T) Scale
@@ -281,6 +286,13 @@ func (t *Typed[T, P]) Cells(o Object, now time.Time) []any {
 		out[i] = t.Table[i].Cell(t.of(o), now)
 	}
 	return out
+}
+
+func (t *Typed[T, P]) RowConditions(o Object) []metav1.TableRowCondition {
+	if t.RowState == nil {
+		return nil
+	}
+	return t.RowState(t.of(o))
 }
 
 func (t *Typed[T, P]) Dropped(o Object) []string {

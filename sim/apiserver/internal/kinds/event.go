@@ -22,7 +22,7 @@ const Event kind.Kind = "Event"
 // event returns the row of Event (pkg/registry/core/event/strategy.go).
 func event() *kind.Info {
 	return &kind.Info{
-		Kind: Event, Version: "v1", Resource: "events", Unwritten: true, Namespaced: true, Uncollected: true,
+		Kind: Event, Version: "v1", Resource: "events", CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
 			Fields: eventFields,
 			Reset:  asjson.Event,

@@ -25,7 +25,7 @@ const Node kind.Kind = "Node"
 // generation: upstream's neither.
 func node() *kind.Info {
 	return &kind.Info{
-		Kind: Node, Version: "v1", Resource: "nodes", Watch: kind.ByNode,
+		Kind: Node, Version: "v1", Resource: "nodes", ShortNames: []string{"no"}, ChecksMetaAgain: true, Watch: kind.ByNode,
 		Strategy: &kind.Typed[v1.Node, *v1.Node]{
 			Defaults: func(n *v1.Node) {
 				// What no kubelet has reserved anything of is allocatable as a

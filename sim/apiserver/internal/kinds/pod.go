@@ -25,7 +25,7 @@ const Pod kind.Kind = "Pod"
 // spec are package podspec.
 func pod() *kind.Info {
 	return &kind.Info{
-		Kind: Pod, Version: "v1", Resource: "pods", Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, Watch: kind.ByNode,
+		Kind: Pod, Version: "v1", Resource: "pods", Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByNode,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,
 			Reset: func(p *v1.Pod) {

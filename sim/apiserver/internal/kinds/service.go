@@ -21,7 +21,7 @@ const Service kind.Kind = "Service"
 // name.
 func service() *kind.Info {
 	return &kind.Info{
-		Kind: Service, Version: "v1", Resource: "services", ReturnsDeleted: true, Namespaced: true, CheckName: apivalidation.NameIsDNS1035Label, Watch: kind.Whole,
+		Kind: Service, Version: "v1", Resource: "services", ReturnsDeleted: true, CreatesOnUpdate: true, Namespaced: true, CheckName: apivalidation.NameIsDNS1035Label, Watch: kind.Whole,
 		Strategy: &kind.Typed[v1.Service, *v1.Service]{
 			Defaults: setServiceDefaults,
 			Reset:    func(s *v1.Service) { s.Status = v1.ServiceStatus{} },

@@ -14,7 +14,7 @@ const ServiceAccount kind.Kind = "ServiceAccount"
 // (pkg/registry/core/serviceaccount/strategy.go), of which only metadata is checked.
 func serviceAccount() *kind.Info {
 	return &kind.Info{
-		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ReturnsDeleted: true, Namespaced: true,
+		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true,
 		// A scenario's would have no effect, and nobody would say so.
 		Unwritten: true,
 		Strategy:  &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{},

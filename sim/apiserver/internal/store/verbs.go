@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -196,9 +197,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if in.NewGeneration(obj, old, sub) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	errs := in.ValidateMeta(obj)
-	errs = append(errs, kind.ValidateMetaUpdate(obj, old)...)
-	errs = append(errs, in.ValidateUpdate(obj, old, sub)...)
+	errs := append(in.ValidateMetaUpdate(obj, old), in.ValidateUpdate(obj, old, sub)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
 	}
@@ -241,7 +240,8 @@ func checkVersion(in *kind.Info, old, obj kind.Object) error {
 	}
 	rv := obj.GetResourceVersion()
 	if rv == "" && in.NeedsVersion {
-		return apierrors.NewInvalid(in.GroupKind(), obj.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+		gk := schema.GroupKind{Group: in.Group, Kind: in.Resource} // upstream has no kind where it finds that
+		return apierrors.NewInvalid(gk, obj.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 	}
 	if rv != "" && rv != old.GetResourceVersion() {
 		return errModified(in, obj.GetName())
@@ -254,19 +254,21 @@ func errModified(in *kind.Info, name string) error {
 	return apierrors.NewConflict(in.GroupResource(), name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// keepServerMeta puts back the metadata that no update changes.
+// keepServerMeta puts back the metadata that no update changes. What else may not change,
+// validation refuses.
 func keepServerMeta(obj, old kind.Object) {
 	obj.SetResourceVersion(old.GetResourceVersion())
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
-	if t := obj.GetCreationTimestamp(); t.IsZero() {
-		obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	obj.SetCreationTimestamp(old.GetCreationTimestamp())
+	if t := old.GetDeletionTimestamp(); t != nil {
+		obj.SetDeletionTimestamp(t)
 	}
-	obj.SetDeletionTimestamp(old.GetDeletionTimestamp())
-	obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	if obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	}
 	obj.SetGeneration(old.GetGeneration())
-	obj.SetGenerateName(old.GetGenerateName())
 	obj.SetSelfLink("")
 }
 
