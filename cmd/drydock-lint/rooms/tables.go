@@ -19,6 +19,7 @@ func Drydock() Rules {
 		Catalogues: []Catalogue{
 			{"fakecri/internal/busybox/applets", "an applet a file"},
 			{"scenarios/action", "an action of a timeline a file"},
+			{"sim/apiserver/internal/kinds", "a kind a file"},
 		},
 	}
 }

@@ -42,6 +42,14 @@ func OneOf[T ~string](v T, path *field.Path, values ...T) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path, v, values)}
 }
 
+// Supported requires v to be one of the values. An empty one is wrong, too.
+func Supported[T ~string](v T, path *field.Path, values ...T) field.ErrorList {
+	if slices.Contains(values, v) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, v, values)}
+}
+
 // Invalid makes an error of each text that says what is wrong with a value.
 func Invalid(path *field.Path, value any, texts []string) (errs field.ErrorList) {
 	for _, text := range texts {

@@ -21,6 +21,8 @@ func New() *kind.Table {
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
 		role(), roleBinding(), networkPolicy(), ingress(),
 		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
+		storageClass(), persistentVolume(), persistentVolumeClaim(),
+		volumeAttachment(), csiDriver(), csiNode(), csiStorageCapacity(), endpoints(), podTemplate(), replicationController(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),
 		lease(), pod(), event(),

@@ -1,0 +1,55 @@
+package kinds
+
+import (
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
+
+// CSIStorageCapacity is the kind of what drivers of CSI can still provision, by
+// class and part of the cluster. The scheduler here doesn't read it.
+const CSIStorageCapacity kind.Kind = "CSIStorageCapacity"
+
+// csiStorageCapacity returns the row of CSIStorageCapacity
+// (pkg/registry/storage/csistoragecapacity/strategy.go).
+func csiStorageCapacity() *kind.Info {
+	type capacity = storagev1.CSIStorageCapacity
+	doc := capacity{}.SwaggerDoc()
+	return &kind.Info{
+		Kind: CSIStorageCapacity, Group: "storage.k8s.io", Version: "v1", Resource: "csistoragecapacities",
+		Namespaced: true, NeedsVersion: true, Unwritten: true, Inert: true,
+		Strategy: &kind.Typed[capacity, *capacity]{
+			Check: validateStorageCapacity,
+			CheckUpdate: func(c, old *capacity, _ string) field.ErrorList {
+				errs := validateStorageCapacity(c)
+				errs = append(errs, fields.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+				return append(errs, fields.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
+			},
+			Table: []kind.Column[capacity]{
+				kind.NameColumn[capacity](),
+				{Name: "StorageClassName", Type: "string", Description: doc["storageClassName"], Cell: func(c *capacity, _ time.Time) any { return c.StorageClassName }},
+				{Name: "Capacity", Type: "string", Description: doc["capacity"], Cell: func(c *capacity, _ time.Time) any {
+					if c.Capacity == nil {
+						return "<unset>"
+					}
+					return c.Capacity.String()
+				}},
+			},
+		},
+	}
+}
+
+// validateStorageCapacity is ValidateCSIStorageCapacity.
+func validateStorageCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
+	errs := metavalidation.ValidateLabelSelector(c.NodeTopology, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))
+	errs = append(errs, fields.DNSName(c.StorageClassName, field.NewPath("storageClassName"))...)
+	if q := c.Capacity; q != nil && q.Sign() < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("capacity"), q.String(), "must be greater than or equal to 0"))
+	}
+	return errs
+}
