@@ -15,7 +15,7 @@ func (p *Plugins) inOrder() []*Plugin {
 	create := []admissionv1.Operation{admissionv1.Create}
 	write := []admissionv1.Operation{admissionv1.Create, admissionv1.Update}
 	update := []admissionv1.Operation{admissionv1.Update}
-	pod, node := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}
+	pod, node, claim := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}, []kind.Kind{kinds.PersistentVolumeClaim}
 	return []*Plugin{
 		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: ofPod(func(pod *v1.Pod) error {
 			nameServiceAccount(pod)
@@ -33,6 +33,10 @@ func (p *Plugins) inOrder() []*Plugin {
 			addDefaultTolerations(&pod.Spec)
 			return nil
 		})},
+		{Name: "DefaultStorageClass", Kinds: claim, Operations: create, Mutate: p.defaultStorageClass},
+		{Name: "StorageObjectInUseProtection", Kinds: []kind.Kind{kinds.PersistentVolume, kinds.PersistentVolumeClaim}, Operations: create, Mutate: protectStorage},
+		{Name: "PersistentVolumeClaimResize", Kinds: claim, Operations: update, Validate: p.validateClaimResize},
+		{Name: "AdminAccess", Kinds: []kind.Kind{kinds.ResourceClaim, kinds.ResourceClaimTemplate}, Operations: create, Validate: p.validateAdminAccess},
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: ofPod(p.validateResize)},
 	}

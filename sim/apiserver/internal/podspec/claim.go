@@ -1,10 +1,14 @@
 package podspec
 
 import (
+	"reflect"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -115,4 +119,20 @@ func validateDataSource(group *string, kind, name string, path *field.Path) fiel
 		return errs
 	}
 	return append(errs, fields.Invalid(path.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))...)
+}
+
+// ValidateTemplateMeta checks the metadata of what objects are made of: only labels
+// and annotations are taken over, and so nothing else may be set
+// (ValidateTemplateObjectMeta).
+func ValidateTemplateMeta(m *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+	errs := apivalidation.ValidateAnnotations(m.Annotations, path.Child("annotations"))
+	errs = append(errs, metavalidation.ValidateLabels(m.Labels, path.Child("labels"))...)
+	v := reflect.ValueOf(*m)
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if name != "Annotations" && name != "Labels" && !v.Field(i).IsZero() {
+			errs = append(errs, field.Forbidden(path.Child(strings.ToLower(name[:1])+name[1:]), "cannot be set"))
+		}
+	}
+	return errs
 }

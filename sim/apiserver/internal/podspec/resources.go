@@ -14,10 +14,10 @@ import (
 
 const notNegative = "must be greater than or equal to 0"
 
-// isExtended reports whether a resource is neither native nor a hugepage size
+// IsExtended reports whether a resource is neither native nor a hugepage size
 // (helper.IsExtendedResourceName): a device plugin's, say, which comes in whole
 // units and cannot be overcommitted.
-func isExtended(name v1.ResourceName) bool {
+func IsExtended(name v1.ResourceName) bool {
 	n := string(name)
 	if !strings.Contains(n, "/") || strings.Contains(n, "kubernetes.io/") || strings.HasPrefix(n, "requests.") {
 		return false
@@ -66,11 +66,11 @@ func validateResources(r *v1.ResourceRequirements, path *field.Path, pod bool) f
 		limit, limited := r.Limits[name]
 		switch {
 		// What cannot be overcommitted is requested in full.
-		case limited && (isExtended(name) || isHugePages(name)) && q.Cmp(limit) != 0:
+		case limited && (IsExtended(name) || isHugePages(name)) && q.Cmp(limit) != 0:
 			errs = append(errs, field.Invalid(p, q.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String())))
 		case limited && q.Cmp(limit) > 0:
 			errs = append(errs, field.Invalid(p, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String())))
-		case !limited && (isExtended(name) || isHugePages(name)):
+		case !limited && (IsExtended(name) || isHugePages(name)):
 			errs = append(errs, field.Required(path.Child("limits"), "Limit must be set for non overcommitable resources"))
 		}
 	}
@@ -89,7 +89,7 @@ func validateQuantity(name v1.ResourceName, q resource.Quantity, path *field.Pat
 	case name == v1.ResourceCPU, name == v1.ResourceMemory, isHugePages(name):
 	case pod:
 		errs = append(errs, field.NotSupported(path, name, []string{"cpu", "hugepages-", "memory"}))
-	case name == v1.ResourceEphemeralStorage, isExtended(name):
+	case name == v1.ResourceEphemeralStorage, IsExtended(name):
 	default:
 		errs = append(errs, fields.Invalid(path, string(name), validation.IsQualifiedName(string(name)))...)
 		if !strings.Contains(string(name), "/") {
@@ -102,7 +102,7 @@ func validateQuantity(name v1.ResourceName, q resource.Quantity, path *field.Pat
 		errs = append(errs, field.Invalid(path, q.String(), notNegative))
 	}
 	// Devices are counted.
-	if isExtended(name) && q.MilliValue()%1000 != 0 {
+	if IsExtended(name) && q.MilliValue()%1000 != 0 {
 		errs = append(errs, field.Invalid(path, q.String(), "must be an integer"))
 	}
 	if isHugePages(name) && q.Sign() > 0 {
