@@ -1,9 +1,17 @@
 package kinds
 
 import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
@@ -13,7 +21,7 @@ import (
 )
 
 // EndpointSlice is the kind of endpoint slices. They have no status and no spec:
-// endpoints and ports are what its generation counts.
+// all but metadata is what its generation counts, and labels.
 const EndpointSlice kind.Kind = "EndpointSlice"
 
 // endpointSlice returns the row of EndpointSlice
@@ -23,15 +31,66 @@ func endpointSlice() *kind.Info {
 		Kind: EndpointSlice, Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespaced: true,
 		Strategy: &kind.Typed[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Defaults: setEndpointSliceDefaults,
-			Generation: func(es, old *discoveryv1.EndpointSlice, sub string) bool { // endpoints and ports are its spec
-				return sub == "" && !(equality.Semantic.DeepEqual(es.Endpoints, old.Endpoints) && equality.Semantic.DeepEqual(es.Ports, old.Ports))
+			Reset:    func(es *discoveryv1.EndpointSlice) { dropTopology(es, nil) },
+			Keep: func(es, old *discoveryv1.EndpointSlice, sub string) bool {
+				dropTopology(es, old)
+				return sub == ""
 			},
-			Check: validateEndpointSlice,
+			Generation: func(es, old *discoveryv1.EndpointSlice, sub string) bool {
+				return !(es.AddressType == old.AddressType && equality.Semantic.DeepEqual(es.Endpoints, old.Endpoints) &&
+					equality.Semantic.DeepEqual(es.Ports, old.Ports) && equality.Semantic.DeepEqual(es.Labels, old.Labels))
+			},
+			Check: func(es *discoveryv1.EndpointSlice) field.ErrorList { return validateEndpointSlice(es, nil) },
 			CheckUpdate: func(es, old *discoveryv1.EndpointSlice, _ string) field.ErrorList {
-				return append(validateEndpointSlice(es), fields.Immutable(es.AddressType, old.AddressType, field.NewPath("addressType"))...)
+				return append(validateEndpointSlice(es, old), fields.Immutable(es.AddressType, old.AddressType, field.NewPath("addressType"))...)
 			},
+			Table: endpointSliceTable(),
 		},
 	}
+}
+
+func endpointSliceTable() []kind.Column[discoveryv1.EndpointSlice] {
+	type slice = discoveryv1.EndpointSlice
+	doc := slice{}.SwaggerDoc()
+	return []kind.Column[slice]{
+		kind.NameColumn[slice](),
+		{Name: "AddressType", Type: "string", Description: doc["addressType"], Cell: func(es *slice, _ time.Time) any { return string(es.AddressType) }},
+		{Name: "Ports", Type: "string", Description: doc["ports"], Cell: func(es *slice, _ time.Time) any {
+			var list []string
+			for _, p := range es.Ports {
+				switch {
+				case p.Port != nil:
+					list = append(list, strconv.Itoa(int(*p.Port)))
+				case p.Name != nil:
+					list = append(list, *p.Name)
+				default:
+					list = append(list, "*")
+				}
+			}
+			return firstOf(list)
+		}},
+		{Name: "Endpoints", Type: "string", Description: doc["endpoints"], Cell: func(es *slice, _ time.Time) any {
+			var list []string
+			for i := range es.Endpoints {
+				list = append(list, es.Endpoints[i].Addresses...)
+			}
+			return firstOf(list)
+		}},
+		kind.AgeColumn[slice](),
+	}
+}
+
+// firstOf is how tables show a list that may be long: three of it, and how many more
+// there are (listWithMoreString).
+func firstOf(list []string) string {
+	const most = 3
+	switch n := len(list); {
+	case n == 0:
+		return "<unset>"
+	case n > most:
+		return fmt.Sprintf("%s + %d more...", strings.Join(list[:most], ","), n-most)
+	}
+	return strings.Join(list, ",")
 }
 
 // Limits of endpoint slices (pkg/apis/discovery/validation/validation.go).
@@ -39,6 +98,8 @@ const (
 	maxSlicePorts        = 20000
 	maxSliceEndpoints    = 1000
 	maxEndpointAddresses = 100
+	maxEndpointTopology  = 16
+	maxEndpointHints     = 8
 )
 
 // setEndpointSliceDefaults is that of pkg/apis/discovery/v1/defaults.go.
@@ -51,40 +112,53 @@ func setEndpointSliceDefaults(es *discoveryv1.EndpointSlice) {
 	}
 }
 
-// validateEndpointSlice is ValidateEndpointSlice. All addresses of one are of one
-// family, so that a proxy need not look at each.
-func validateEndpointSlice(es *discoveryv1.EndpointSlice) field.ErrorList {
-	p := field.NewPath("addressType")
-	if es.AddressType == "" {
-		return field.ErrorList{field.Required(p, "")}
+// dropTopology takes out a field that once said where endpoints are, unless no
+// endpoint changes (dropTopologyOnV1).
+func dropTopology(es, old *discoveryv1.EndpointSlice) {
+	if !slices.ContainsFunc(es.Endpoints, func(ep discoveryv1.Endpoint) bool { return ep.DeprecatedTopology != nil }) ||
+		old != nil && equality.Semantic.DeepEqual(es.Endpoints, old.Endpoints) {
+		return
 	}
-	errs := fields.OneOf(es.AddressType, p, discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
-	endpoints := field.NewPath("endpoints")
-	if len(es.Endpoints) > maxSliceEndpoints {
-		errs = append(errs, field.TooMany(endpoints, len(es.Endpoints), maxSliceEndpoints))
-	}
+	es.Endpoints = slices.Clone(es.Endpoints)
 	for i := range es.Endpoints {
-		errs = append(errs, validateEndpoint(&es.Endpoints[i], es.AddressType, endpoints.Index(i))...)
+		es.Endpoints[i].DeprecatedTopology = nil
 	}
-	ports := field.NewPath("ports")
-	if len(es.Ports) > maxSlicePorts {
-		errs = append(errs, field.TooMany(ports, len(es.Ports), maxSlicePorts))
-	}
-	names := map[string]bool{}
-	for i := range es.Ports {
-		q := ports.Index(i)
-		// Ports go by their names, of which one may be empty.
-		name := *es.Ports[i].Name // defaulted
-		if name != "" {
-			errs = append(errs, fields.DNSLabel(name, q.Child("name"))...)
-		}
-		if names[name] {
-			errs = append(errs, field.Duplicate(q.Child("name"), name))
-		}
-		names[name] = true
-		errs = append(errs, fields.OneOf(*es.Ports[i].Protocol, q.Child("protocol"), v1.ProtocolSCTP, v1.ProtocolTCP, v1.ProtocolUDP)...)
+}
+
+// validateEndpointSlice is ValidateEndpointSlice. All addresses of one are of one
+// family, so that a proxy need not look at each. Endpoints that were taken once are
+// kept.
+func validateEndpointSlice(es, old *discoveryv1.EndpointSlice) field.ErrorList {
+	errs := fields.OneOf(es.AddressType, field.NewPath("addressType"), discoveryv1.AddressTypeFQDN, discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6)
+	errs = append(errs, validateSlicePorts(es.Ports, field.NewPath("ports"))...)
+	bad := each(es.Endpoints, maxSliceEndpoints, field.NewPath("endpoints"), func(ep *discoveryv1.Endpoint, p *field.Path) field.ErrorList {
+		return validateEndpoint(ep, es.AddressType, p)
+	})
+	if len(bad) > 0 && (old == nil || !equality.Semantic.DeepEqual(es.Endpoints, old.Endpoints)) {
+		errs = append(errs, bad...)
 	}
 	return errs
+}
+
+// validateSlicePorts checks ports, which go by their names, of which one may be empty.
+func validateSlicePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorList {
+	names := map[string]bool{}
+	return each(ports, maxSlicePorts, path, func(port *discoveryv1.EndpointPort, p *field.Path) field.ErrorList {
+		var errs field.ErrorList
+		name := *port.Name // defaulted
+		if name != "" {
+			errs = append(errs, fields.DNSLabel(name, p.Child("name"))...)
+		}
+		if names[name] {
+			errs = append(errs, field.Duplicate(p.Child("name"), name))
+		}
+		names[name] = true
+		errs = append(errs, fields.Supported(*port.Protocol, p.Child("protocol"), v1.ProtocolSCTP, v1.ProtocolTCP, v1.ProtocolUDP)...)
+		if a := port.AppProtocol; a != nil {
+			errs = append(errs, fields.Invalid(p.Child("appProtocol"), *a, validation.IsQualifiedName(*a))...)
+		}
+		return errs
+	})
 }
 
 // validateEndpoint is validateEndpoints for one of them.
@@ -98,35 +172,83 @@ func validateEndpoint(ep *discoveryv1.Endpoint, family discoveryv1.AddressType, 
 		errs = append(errs, field.TooMany(addresses, n, maxEndpointAddresses))
 	}
 	for i, a := range ep.Addresses {
-		q := addresses.Index(i)
 		switch family {
 		case discoveryv1.AddressTypeIPv4:
-			errs = append(errs, addressOf(q, a, false)...)
+			errs = append(errs, addressOf(addresses, i, a, false)...)
 		case discoveryv1.AddressTypeIPv6:
-			errs = append(errs, addressOf(q, a, true)...)
+			errs = append(errs, addressOf(addresses, i, a, true)...)
 		case discoveryv1.AddressTypeFQDN:
-			errs = append(errs, validation.IsFullyQualifiedDomainName(q, a)...)
+			errs = append(errs, validation.IsFullyQualifiedDomainName(addresses.Index(i), a)...)
 		}
+	}
+	if ep.NodeName != nil && !fields.PlainSubdomain(*ep.NodeName) {
+		errs = append(errs, fields.DNSName(*ep.NodeName, p.Child("nodeName"))...)
+	}
+	if t := ep.DeprecatedTopology; len(t) > 0 {
+		if len(t) > maxEndpointTopology {
+			errs = append(errs, field.TooMany(p.Child("deprecatedTopology"), len(t), maxEndpointTopology))
+		}
+		errs = append(errs, metavalidation.ValidateLabels(t, p.Child("deprecatedTopology"))...)
 	}
 	if ep.Hostname != nil {
 		errs = append(errs, fields.DNSLabel(*ep.Hostname, p.Child("hostname"))...)
 	}
-	if ep.NodeName != nil {
-		errs = append(errs, fields.Invalid(p.Child("nodeName"), *ep.NodeName, validation.IsDNS1123Subdomain(*ep.NodeName))...)
+	if h := ep.Hints; h != nil {
+		errs = append(errs, validateHints(h, p.Child("hints"))...)
 	}
 	return errs
 }
 
-// addressOf requires an address of one family.
-func addressOf(p *field.Path, a string, v6 bool) field.ErrorList {
-	if errs := validation.IsValidIP(p, a); len(errs) > 0 {
+// validateHints checks for whom an endpoint is meant.
+func validateHints(h *discoveryv1.EndpointHints, p *field.Path) field.ErrorList {
+	zones, nodes := p.Child("forZones"), p.Child("forNodes")
+	seen := map[string]bool{}
+	errs := each(h.ForZones, maxEndpointHints, zones, func(z *discoveryv1.ForZone, p *field.Path) field.ErrorList {
+		var errs field.ErrorList
+		p = p.Child("name")
+		if seen[z.Name] {
+			errs = append(errs, field.Duplicate(p, z.Name))
+		}
+		seen[z.Name] = true
+		return append(errs, fields.Invalid(p, z.Name, validation.IsValidLabelValue(z.Name))...)
+	})
+	if len(h.ForZones) > maxEndpointHints {
 		return errs
 	}
-	switch {
-	case v6 && !netutils.IsIPv6String(a):
-		return field.ErrorList{field.Invalid(p, a, "must be a valid IPv6 address")}
-	case !v6 && !netutils.IsIPv4String(a):
-		return field.ErrorList{field.Invalid(p, a, "must be a valid IPv4 address")}
+	clear(seen)
+	return append(errs, each(h.ForNodes, maxEndpointHints, nodes, func(n *discoveryv1.ForNode, p *field.Path) field.ErrorList {
+		var errs field.ErrorList
+		p = p.Child("name")
+		if seen[n.Name] {
+			errs = append(errs, field.Duplicate(p, n.Name))
+		}
+		seen[n.Name] = true
+		return append(errs, fields.DNSName(n.Name, p)...)
+	})...)
+}
+
+// addressOf requires an address of one family that means one machine to all. Nearly
+// all are such, and are found to be so without a path.
+func addressOf(list *field.Path, i int, a string, v6 bool) field.ErrorList {
+	ip, err := netip.ParseAddr(a)
+	if err == nil && ip.Is6() == v6 && !ip.Is4In6() && (!v6 || ip.String() == a) &&
+		!ip.IsUnspecified() && !ip.IsLoopback() && !ip.IsLinkLocalUnicast() && !ip.IsLinkLocalMulticast() {
+		return nil
 	}
-	return nil
+	p := list.Index(i)
+	if v6 {
+		if errs := validation.IsValidIP(p, a); len(errs) > 0 {
+			return errs
+		}
+	} else if errs := validation.IsValidIPForLegacyField(p, a, true, nil); len(errs) > 0 {
+		return errs
+	}
+	var errs field.ErrorList
+	switch { // upstream names the list
+	case v6 && !netutils.IsIPv6String(a):
+		errs = append(errs, field.Invalid(list, a, "must be an IPv6 address"))
+	case !v6 && !netutils.IsIPv4String(a):
+		errs = append(errs, field.Invalid(list, a, "must be an IPv4 address"))
+	}
+	return append(errs, validateEndpointIP(a, p)...)
 }
