@@ -19,6 +19,7 @@
 //   - users.go: who sends a request
 //   - scope.go: what the library is told of a kind
 //   - storage.go: the verbs, on the loop
-//   - watch.go: who is told of changes
+//   - list.go, history.go: lists in pages, and of the past
+//   - watch.go, bookmarks.go: who is told of changes
 //   - discovery.go: what is served
 package facade

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,8 +68,9 @@ func (f *Facade) ServeHTTP(w http.ResponseWriter, req *http.Request) { f.handler
 // serve finds who serves a request.
 func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 	info, _ := request.RequestInfoFrom(req.Context())
-	// Handlers of patches write to the audit's context, which must be there.
-	req = req.WithContext(audit.WithAuditContext(req.Context()))
+	// Handlers of patches write to the audit's context, those of watches measure from when
+	// the request came: both must be there.
+	req = req.WithContext(audit.WithAuditContext(request.WithReceivedTimestamp(req.Context(), time.Now())))
 	if f.o.Control != nil && strings.HasPrefix(req.URL.Path, ControlPath) {
 		f.serveControl(w, req)
 		return

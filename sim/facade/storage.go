@@ -100,8 +100,15 @@ func (s *storage) NewList() runtime.Object {
 }
 
 // Get implements rest.Getter.
-func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (out runtime.Object, err error) {
+func (s *storage) Get(ctx context.Context, name string, options *metav1.GetOptions) (out runtime.Object, err error) {
+	version, err := parseVersion(options.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
 	err = s.do(ctx, func(api *apiserver.Server) error {
+		if err := reached(version, api.Store().Version()); err != nil {
+			return err
+		}
 		obj, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
 		if err == nil {
 			out = s.lend(obj)
@@ -113,20 +120,8 @@ func (s *storage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (o
 
 // List implements rest.Lister.
 func (s *storage) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	list, sel := s.NewList(), selectionOf(options)
-	err := s.do(ctx, func(api *apiserver.Server) error {
-		all, err := api.List(s.row.Kind, request.NamespaceValue(ctx))
-		if err != nil {
-			return err
-		}
-		var items []runtime.Object
-		for _, obj := range all {
-			if sel.matches(s.row, obj) {
-				items = append(items, s.item(obj))
-			}
-		}
-		return s.fill(api, list, items)
-	})
+	list := s.NewList()
+	err := s.do(ctx, func(api *apiserver.Server) error { return s.list(api, list, request.NamespaceValue(ctx), options) })
 	return list, err
 }
 
@@ -303,6 +298,7 @@ func (*storage) fill(api *apiserver.Server, list runtime.Object, items []runtime
 		return fmt.Errorf("list: %w", err)
 	}
 	m.SetResourceVersion(strconv.FormatUint(api.Store().Version(), 10))
+	m.SetContinue("") // is shown where lists have no Go type
 	return meta.SetList(list, items)
 }
 

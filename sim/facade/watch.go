@@ -1,10 +1,14 @@
 package facade
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -13,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	corestorage "k8s.io/apiserver/pkg/storage"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -33,6 +39,9 @@ func selectionOf(o *metainternalversion.ListOptions) selection {
 	}
 	return s
 }
+
+// empty reports whether everything is selected.
+func (s selection) empty() bool { return s.labels.Empty() && s.fields.Empty() }
 
 // matches reports whether an object of a kind is selected.
 func (s selection) matches(row *apiserver.KindInfo, obj apiserver.Object) bool {
@@ -70,42 +79,108 @@ func (f fieldLabels) ConvertFieldLabel(_ schema.GroupVersionKind, label, value s
 	return "", "", fmt.Errorf("field label %q not supported for %s", label, f.row.Kind)
 }
 
-// maxHistory is how many changes of a kind a watch can begin behind.
-const maxHistory = 1024
-
-// watches tell clients of changes. But for a watcher's channel, all of it is on the
-// API's loop.
+// watches tell clients of changes, and remember them for who begins behind. But for a
+// watcher's channel, all of it is on the API's loop.
 type watches struct {
 	o     Options
 	kinds map[apiserver.Kind]*watchedKind
+	// compacted is the version before which only kinds' histories reach.
+	compacted uint64
+	// marked are the watchers that are sent bookmarks, mark when the next is due.
+	marked []*watcher
+	mark   *loop.Timer
+	cut    atomic.Uint64 // watches that were too slow
 }
 
 // watchedKind has the changes of one kind, from when the facade was made.
 type watchedKind struct {
-	history []apiserver.Change
-	// from is the version after which history is complete.
-	from     uint64
+	history
 	watchers []*watcher
 }
 
 func newWatches(o Options) *watches {
 	w := &watches{o: o, kinds: map[apiserver.Kind]*watchedKind{}}
+	w.mark = o.API.Loop().Root().NewTimer("watch bookmarks", w.sendBookmarks)
 	for _, row := range o.API.Store().Kinds().All() {
-		w.kinds[row.Kind] = &watchedKind{from: o.API.Store().Version()}
+		w.kinds[row.Kind] = &watchedKind{history: *w.firstHistory(row.Kind)}
 	}
 	o.API.OnChange(w.changed)
+	o.API.OnChange(w.definitionGone, apiserver.KindCustomResourceDefinition)
 	return w
+}
+
+// firstHistory is what is known of a kind when the facade is made: all, if its objects
+// are those that every cluster begins with.
+func (w *watches) firstHistory(kind apiserver.Kind) *history {
+	h := newHistory(w.o.API.Store().Version())
+	if w.o.API.Writes(kind) > 0 {
+		return h
+	}
+	all, _ := w.o.API.List(kind, "") // the kind is served
+	h.from = 0
+	for _, obj := range all {
+		version, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
+		if err != nil {
+			return newHistory(w.o.API.Store().Version())
+		}
+		h.changes = append(h.changes, past{Change: apiserver.Change{Type: watch.Added, Kind: kind, New: obj, Version: version}})
+	}
+	slices.SortFunc(h.changes, func(a, b past) int { return cmp.Compare(a.Version, b.Version) })
+	return h
 }
 
 // of is what there is of a kind: nothing but what is yet to come, if it is new.
 func (w *watches) of(kind apiserver.Kind) *watchedKind {
 	k := w.kinds[kind]
 	if k == nil {
-		k = &watchedKind{from: w.o.API.Store().Version() - 1}
+		version := w.o.API.Store().Version() - 1
+		k = &watchedKind{history: *newHistory(version)}
+		k.born = version
 		w.kinds[kind] = k
 	}
 	return k
 }
+
+// at returns the objects of a kind at a version (0: now), in the order of their keys.
+// Error: Expired, of versions that are forgotten.
+func (w *watches) at(kind apiserver.Kind, namespace string, version uint64) ([]apiserver.Object, error) {
+	all, err := w.o.API.List(kind, namespace)
+	if err != nil {
+		return nil, err
+	}
+	if k := w.of(kind); version > 0 {
+		switch {
+		case version >= k.from:
+			all = k.asOf(version, namespace, all)
+		case version <= k.born && version >= w.compacted: // before the kind came
+			return nil, nil
+		default:
+			return nil, apierrors.NewResourceExpired(listExpired)
+		}
+	}
+	if !slices.IsSortedFunc(all, byKey) {
+		slices.SortFunc(all, byKey)
+	}
+	return all, nil
+}
+
+// Compact forgets old versions as etcd's compaction does, on the API's loop: of a kind
+// that came later than the facade, what was before. The recent past of the others is
+// kept, as upstream's watch caches keep it.
+func (f *Facade) Compact() { f.watches.compacted = f.o.API.Store().Version() }
+
+// Forget forgets all versions but the present one, on the API's loop: watches and lists
+// that begin behind it are refused as expired. It is more than a compaction does, since
+// upstream's watch caches outlive those.
+func (f *Facade) Forget() {
+	f.Compact()
+	for _, k := range f.watches.kinds {
+		k.forget(f.watches.compacted)
+	}
+}
+
+// CutWatches returns how many watches were ended because their clients read too slowly.
+func (f *Facade) CutWatches() uint64 { return f.watches.cut.Load() }
 
 // changed tells of a change.
 func (w *watches) changed(c apiserver.Change) {
@@ -116,60 +191,107 @@ func (w *watches) changed(c apiserver.Change) {
 			c.Old = c.Old.DeepCopyObject().(apiserver.Object)
 		}
 	}
-	k.history = append(k.history, c)
-	if len(k.history) > 2*maxHistory {
-		k.from = k.history[maxHistory-1].Version
-		k.history = slices.Clone(k.history[maxHistory:])
-	}
+	k.add(c, w.o.API.Loop().UnixNano())
 	k.watchers = slices.DeleteFunc(k.watchers, (*watcher).ended)
 	for _, one := range k.watchers {
+		if c.Version <= one.after {
+			continue
+		}
 		if ev, ok := one.event(c); ok {
 			one.send(ev)
 		}
 	}
 }
 
-// add begins a watch.
+// goneAfter is when the resources of a definition that was deleted are gone for sure.
+const goneAfter = 10 * time.Millisecond
+
+// definitionGone ends the watches of a definition's resources, after they are gone.
+func (w *watches) definitionGone(c apiserver.Change) {
+	if c.Type != watch.Deleted {
+		return
+	}
+	kind := apiserver.Kind(c.New.GetName())
+	w.o.API.Loop().Root().After(goneAfter, func() {
+		k := w.kinds[kind]
+		if k == nil || w.o.API.Store().Kinds().Find(kind) != nil {
+			return
+		}
+		delete(w.kinds, kind)
+		for _, one := range k.watchers {
+			w.o.Door.Deliver(one.Stop)
+		}
+	})
+}
+
+// add begins a watch. What is wrong with its version beyond its form is told by an event,
+// as upstream's watch cache does.
 func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (watch.Interface, error) {
-	k := w.of(s.row.Kind)
-	one := &watcher{w: w, s: s, namespace: namespace, sel: selectionOf(o)}
-	first, err := one.firstEvents(k, o.ResourceVersion)
+	version, err := parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
+	}
+	k := w.of(s.row.Kind)
+	one := &watcher{w: w, s: s, namespace: namespace, sel: selectionOf(o), after: version}
+	first, err := one.firstEvents(k, version, o)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		told := status.Status()
+		first = []watch.Event{{Type: watch.Error, Object: &told}}
 	}
 	one.out = make(chan watch.Event, len(first)+watchBuffer)
 	for _, ev := range first {
 		one.send(ev)
 	}
+	if err != nil {
+		w.o.Door.Deliver(one.Stop)
+		return one, nil
+	}
 	k.watchers = append(k.watchers, one)
+	if o.AllowWatchBookmarks {
+		w.markLater(one, o.TimeoutSeconds)
+	}
 	return one, nil
 }
 
 // firstEvents are those that a watch begins with: what has changed since a version, or
-// all that there is.
-func (o *watcher) firstEvents(k *watchedKind, since string) (out []watch.Event, err error) {
-	if since == "" || since == "0" {
-		all, err := o.w.o.API.List(o.s.row.Kind, o.namespace)
-		for _, obj := range all {
-			if o.sel.matches(o.s.row, obj) {
-				out = append(out, watch.Event{Type: watch.Added, Object: o.s.lend(obj)})
-			}
+// all that there is (getAllEventsSinceLocked of upstream's watch cache).
+func (o *watcher) firstEvents(k *watchedKind, version uint64, options *metainternalversion.ListOptions) (out []watch.Event, err error) {
+	now, initial := o.w.o.API.Store().Version(), options.SendInitialEvents
+	switch {
+	case initial != nil && *initial:
+		if err := reached(version, now); err != nil {
+			return nil, err
+		}
+		if out, err = o.present(); err == nil && options.AllowWatchBookmarks {
+			end := o.bookmark(now)
+			err = corestorage.AnnotateInitialEventsEndBookmark(end.Object)
+			out = append(out, end)
 		}
 		return out, err
-	}
-	version, err := strconv.ParseUint(since, 10, 64)
-	if err != nil {
-		return nil, apierrors.NewBadRequest("invalid resource version " + strconv.Quote(since))
-	}
-	if version < k.from {
+	case version == 0 && initial == nil:
+		return o.present()
+	case version == 0:
+		return nil, nil
+	case version < k.from:
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, k.from))
 	}
-	for _, c := range k.history {
-		if ev, ok := o.event(c); ok && c.Version > version {
+	for _, c := range k.since(version) {
+		if ev, ok := o.event(c.Change); ok {
 			out = append(out, ev)
 		}
 	}
 	return out, nil
+}
+
+// present are events that add all that there is.
+func (o *watcher) present() (out []watch.Event, err error) {
+	all, err := o.w.at(o.s.row.Kind, o.namespace, 0)
+	for _, obj := range all {
+		if o.sel.matches(o.s.row, obj) {
+			out = append(out, watch.Event{Type: watch.Added, Object: o.s.lend(obj)})
+		}
+	}
+	return out, err
 }
 
 // watchBuffer is how many events a watcher may be behind, beside those that it begins
@@ -182,7 +304,10 @@ type watcher struct {
 	s         *storage
 	namespace string
 	sel       selection
+	after     uint64 // changes up to this version are not told
 	out       chan watch.Event
+
+	nextMark, lastMark int64 // of bookmarks: when the next is due; before the watch's end
 
 	mu   sync.Mutex
 	done bool
@@ -221,6 +346,7 @@ func (o *watcher) send(ev watch.Event) {
 		select {
 		case o.out <- ev:
 		default: // too slow
+			o.w.cut.Add(1)
 			o.done = true
 			close(o.out)
 		}
