@@ -21,5 +21,5 @@
 //   - storage.go: the verbs, on the loop
 //   - list.go, history.go: lists in pages, and of the past
 //   - watch.go, bookmarks.go: who is told of changes
-//   - discovery.go: what is served
+//   - discovery.go, root.go, health.go: what is served, and what is outside of groups
 package facade

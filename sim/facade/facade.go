@@ -2,7 +2,6 @@ package facade
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +41,10 @@ type Facade struct {
 	kinds    *served
 	watches  *watches
 	clock    clock
-	handler  http.Handler // serve, with what is around it
+	// discoveries is what clients are told of kinds, paths what is outside of groups.
+	discoveries *discoveries
+	paths       map[string]rootPath
+	handler     http.Handler // serve, with what is around it
 }
 
 // New returns the facade of an API. It is called before the API's loop runs, or on it.
@@ -57,6 +59,7 @@ func New(o Options) *Facade {
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)
+	f.discoveries, f.paths = newDiscoveries(), f.rootPaths()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
 	f.handler = filters.WithWarningRecorder(f.withUsers(http.HandlerFunc(f.serve)))
 	return f
@@ -76,11 +79,11 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if !info.IsResourceRequest {
-		f.serveDiscovery(w, req)
+		f.serveRoot(w, req)
 		return
 	}
 	k := f.kinds.find(schema.GroupVersionResource{Group: info.APIGroup, Version: info.APIVersion, Resource: info.Resource})
-	if k == nil && !slices.Contains(f.groups(), info.APIGroup) && info.APIGroup != "" {
+	if k == nil && f.discover().group(info.APIGroup) == nil {
 		http.NotFound(w, req)
 		return
 	}
@@ -120,7 +123,7 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 			return watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0)), 0
 		case method == http.MethodPost && (!k.row.Namespaced || info.Namespace != ""):
 			return handlers.CreateResource(store, scope, nil), 0
-		case method == http.MethodDelete:
+		case method == http.MethodDelete && deletesCollection(k.row):
 			return handlers.DeleteCollection(store, true, scope, nil), 0
 		}
 		return nil, http.StatusMethodNotAllowed

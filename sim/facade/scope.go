@@ -35,6 +35,8 @@ type servedKind struct {
 	row     *apiserver.KindInfo
 	scope   *handlers.RequestScope
 	storage *storage
+	// singular is what clients call one object; "" is the kind in lower case.
+	singular string
 	// subs are the scopes of the subresources through which the object is updated, own
 	// those with objects of other kinds.
 	subs map[string]*handlers.RequestScope
@@ -74,6 +76,7 @@ type served struct {
 	mu         sync.RWMutex
 	byResource map[schema.GroupVersionResource]*servedKind
 	order      []*servedKind
+	changes    uint64 // counts what comes and goes
 }
 
 func newServed(f *Facade) *served {
@@ -103,12 +106,14 @@ func (s *served) add(k *servedKind) {
 		s.order = append(s.order, k)
 	}
 	s.byResource[k.scope.Resource] = k
+	s.changes++
 }
 
 // drop ends that a kind is served.
 func (s *served) drop(kind apiserver.Kind) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.changes++
 	s.order = slices.DeleteFunc(s.order, func(k *servedKind) bool {
 		if k.row.Kind != kind {
 			return false
@@ -125,11 +130,11 @@ func (s *served) find(r schema.GroupVersionResource) *servedKind {
 	return s.byResource[r]
 }
 
-// all are the kinds that are served.
-func (s *served) all() []*servedKind {
+// all are the kinds that are served, as of so many changes.
+func (s *served) all() (kinds []*servedKind, changes uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return slices.Clone(s.order)
+	return slices.Clone(s.order), s.changes
 }
 
 // goTypes are the Go types of what is sent and served.
