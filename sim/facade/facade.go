@@ -56,6 +56,7 @@ func New(o Options) *Facade {
 		},
 	}
 	o.API.Store().KeepManagedFields()
+	o.API.Store().GiveAddresses(o.API.Loop().Now())
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // Default sets a field that has its zero value.
@@ -84,6 +85,42 @@ func NonNegativePtr[T int32 | int64](v *T, path *field.Path) field.ErrorList {
 // Port requires a port's number.
 func Port(v int32, path *field.Path) field.ErrorList {
 	return Invalid(path, v, validation.IsValidPortNum(int(v)))
+}
+
+// PortOrName requires a port's number or its name (ValidatePortNumOrName).
+func PortOrName(v intstr.IntOrString, path *field.Path) field.ErrorList {
+	if v.Type == intstr.Int {
+		return Port(v.IntVal, path)
+	}
+	return Invalid(path, v.StrVal, validation.IsValidPortName(v.StrVal))
+}
+
+// QualifiedName requires a name as labels' keys have it.
+func QualifiedName(v string, path *field.Path) field.ErrorList {
+	return Invalid(path, v, validation.IsQualifiedName(v))
+}
+
+// EndpointIP requires an address that traffic could go to (ValidateEndpointIP).
+func EndpointIP(path *field.Path, v string) field.ErrorList {
+	ip := netutils.ParseIPSloppy(v)
+	if ip == nil {
+		return field.ErrorList{field.Invalid(path, v, "must be a valid IP address")}
+	}
+	var errs field.ErrorList
+	for _, c := range []struct {
+		is   bool
+		text string
+	}{
+		{ip.IsUnspecified(), "may not be unspecified (" + v + ")"},
+		{ip.IsLoopback(), "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
+		{ip.IsLinkLocalUnicast(), "may not be in the link-local range (169.254.0.0/16, fe80::/10)"},
+		{ip.IsLinkLocalMulticast(), "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"},
+	} {
+		if c.is {
+			errs = append(errs, field.Invalid(path, v, c.text))
+		}
+	}
+	return errs
 }
 
 // Immutable requires a field to stay what it was.

@@ -4,13 +4,15 @@
 // change.
 //
 // It knows kinds by their rows in the table, and by name only those that it has
-// something of its own for: pods, nodes, namespaces, events, leases and budgets.
+// something of its own for: pods, nodes, namespaces, services, events, leases and
+// budgets.
 //
 // - store.go: the state, its reads, commit
 // - hooks.go: who is told of changes
 // - verbs.go, delete.go, patch.go: the verbs that all kinds have
 // - stamp.go: pods made many at a time of one template
 // - kubelet_verbs.go, patch_meta.go, scale.go: patches that others write as structs, subresources
+// - addresses.go: what services are given
 // - eviction.go: evictions within disruption budgets
 // - events.go, eventtable.go, leasetable.go: what there is most of, kept small
 //
@@ -37,6 +39,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/addresses"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
@@ -99,7 +102,8 @@ type State struct {
 	telling bool
 	dry     bool // nothing is committed
 
-	managedFields bool // are kept
+	managedFields bool            // are kept
+	addresses     *addresses.Pool // of services; nil: none are given
 }
 
 // shelf is what the store has of one kind, found by the kind's place in the table.
@@ -330,8 +334,11 @@ func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, v
 	} else {
 		on.objects.Put(obj)
 	}
-	if k == kinds.Pod {
+	switch {
+	case k == kinds.Pod:
 		s.indexPod(typ, old, obj.(*v1.Pod))
+	case k == kinds.Service && s.addresses != nil:
+		s.noteAddresses(typ, old, obj.(*v1.Service))
 	}
 	s.tell(kind.Change{Type: typ, Kind: k, Old: old, New: obj, Verb: verb, Subresource: sub, Version: s.version})
 }

@@ -118,6 +118,9 @@ func (s *Store) request(now time.Time, op admissionv1.Operation, in *kind.Info, 
 
 // checkNew is validation, and what comes between admission and it.
 func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
+	if err := s.giveAddresses(obj, nil); err != nil {
+		return err
+	}
 	in.PrepareCreate(obj)
 	errs := in.ValidateMeta(obj)
 	errs = append(errs, in.Validate(obj, system)...)
@@ -179,13 +182,16 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if !s.managedFields {
 		obj.SetManagedFields(nil)
 	}
+	if sub == "" {
+		in.SetDefaults(obj)
+		if err := s.giveAddresses(obj, old); err != nil {
+			return nil, err
+		}
+	}
 	if !in.PrepareUpdate(obj, old, sub) {
 		return nil, errNoSubresource(in, sub)
 	}
 	in.StampUpdate(now, obj, old, sub)
-	if sub == "" {
-		in.SetDefaults(obj)
-	}
 	var r *admission.Request
 	chain := s.plugins.Chain(admissionv1.Update, in.Kind, sub)
 	if len(chain) > 0 {
