@@ -31,6 +31,8 @@ type (
 	// Kinds is the table of kinds, KindInfo a row of it.
 	Kinds    = kind.Table
 	KindInfo = kind.Info
+	// KindView is a group and version in which a kind is served, KindInfo apart.
+	KindView = kind.View
 	// Change is one committed write.
 	Change = kind.Change
 )

@@ -41,7 +41,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 		scope := newScope(k.storage, sub)
 		scope.Serializer, scope.ParameterCodec = customSerializer{f.types, creater, typer, rowDefaults{row}}, f.types.parameters
 		scope.Creater, scope.Defaulter, scope.Typer = creater, rowDefaults{row}, typer
-		scope.Convertor, scope.UnsafeConvertor = fieldLabels{sameVersion{}, row}, sameVersion{}
+		scope.Convertor, scope.UnsafeConvertor = fieldLabels{sameVersion{}, row, nil}, sameVersion{}
 		var err error
 		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)

@@ -87,13 +87,24 @@ func newServed(f *Facade) *served {
 		if row.Kind == apiserver.KindCustomResourceDefinition { // client-go's schemas don't have it
 			converter = managedfields.NewDeducedTypeConverter()
 		}
-		k, err := typedKind(f, row, converter)
-		if err != nil {
-			panic(fmt.Sprintf("facade: %s: %v", row.Kind, err)) // the table names a kind that clients don't know
+		for _, view := range viewsOf(row) {
+			k, err := typedKind(f, row, view, converter)
+			if err != nil {
+				panic(fmt.Sprintf("facade: %s: %v", row.Kind, err)) // the table names a kind that clients don't know
+			}
+			s.add(k)
 		}
-		s.add(k)
 	}
 	return s
+}
+
+// viewsOf are the views of a kind, after nil for what is stored.
+func viewsOf(row *apiserver.KindInfo) []*apiserver.KindView {
+	out := []*apiserver.KindView{nil}
+	for i := range row.Views {
+		out = append(out, &row.Views[i])
+	}
+	return out
 }
 
 // add serves a kind, in the place of what is served under the same name.
@@ -154,6 +165,11 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	for _, row := range kinds {
 		s.AddTypeDefaultingFunc(row.New(), func(obj any) { row.SetDefaults(obj.(apiserver.Object)) })
+		for i := range row.Views {
+			if v := &row.Views[i]; v.Defaults != nil {
+				s.AddTypeDefaultingFunc(v.New(), func(obj any) { v.Defaults(obj.(apiserver.Object)) })
+			}
+		}
 	}
 	return goTypes{s, serializer.NewCodecFactory(s), runtime.NewParameterCodec(s)}
 }
@@ -162,7 +178,7 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 // their objects have a Go type.
 func newScope(store *storage, sub string) *handlers.RequestScope {
 	row := store.row
-	gvk := row.GroupVersionKind()
+	gvk := versions{row: row}.kindIn(store.view)
 	return &handlers.RequestScope{
 		Namer:                    handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: !row.Namespaced},
 		Authorizer:               authorizerfactory.NewAlwaysAllowAuthorizer(),
@@ -172,25 +188,35 @@ func newScope(store *storage, sub string) *handlers.RequestScope {
 		Kind:                     gvk,
 		Subresource:              sub,
 		MetaGroupVersion:         metav1.SchemeGroupVersion,
-		HubGroupVersion:          gvk.GroupVersion(),
+		HubGroupVersion:          row.GroupVersionKind().GroupVersion(),
 		MaxRequestBodyBytes:      maxRequestBytes,
 	}
 }
 
-// typedKind serves a kind whose objects have a Go type.
-func typedKind(f *Facade, row *apiserver.KindInfo, converter managedfields.TypeConverter) (*servedKind, error) {
-	gvk := row.GroupVersionKind()
-	k := &servedKind{row: row, storage: &storage{f: f, row: row}}
+// typedKind serves a kind whose objects have a Go type, in a view or, for nil, as they
+// are stored.
+func typedKind(f *Facade, row *apiserver.KindInfo, view *apiserver.KindView, converter managedfields.TypeConverter) (*servedKind, error) {
+	how := versions{Scheme: f.types.scheme, row: row}
+	gvk := how.kindIn(view)
+	k := &servedKind{row: row, storage: &storage{f: f, row: row, view: view}}
 	for _, sub := range subresources(row) {
 		scope := newScope(k.storage, sub)
 		scope.Serializer, scope.ParameterCodec = f.types.codecs, f.types.parameters
 		scope.Creater, scope.Defaulter, scope.Typer = f.types.scheme, f.types.scheme, f.types.scheme
-		scope.Convertor, scope.UnsafeConvertor = fieldLabels{f.types.scheme, row}, runtime.UnsafeObjectConvertor(f.types.scheme)
+		scope.Convertor, scope.UnsafeConvertor = fieldLabels{f.types.scheme, row, view}, runtime.UnsafeObjectConvertor(f.types.scheme)
+		convertor := runtime.ObjectConvertor(f.types.scheme)
+		if len(row.Views) > 0 {
+			scope.Serializer = versionedCodecs{f.types.codecs, how}
+			scope.Convertor, scope.UnsafeConvertor, convertor = fieldLabels{how, row, view}, how, how
+		}
 		var err error
-		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
+		if scope.FieldManager, err = managedfields.NewDefaultFieldManager(converter, convertor, f.types.scheme, f.types.scheme, gvk, scope.HubGroupVersion, sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", row.Kind, err)
 		}
 		k.set(sub, scope)
+	}
+	if view != nil { // who wants other subresources asks for what is stored
+		return k, nil
 	}
 	var err error
 	k.own, err = f.ownKinds(k)
@@ -220,5 +246,9 @@ func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]f
 	default:
 		return nil
 	}
-	return fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(row.APIVersion()): fields})
+	by := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(row.APIVersion()): fields}
+	for i := range row.Views {
+		by[fieldpath.APIVersion(row.Views[i].GroupVersion().String())] = fields
+	}
+	return fieldpath.NewExcludeFilterSetMap(by)
 }

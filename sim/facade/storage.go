@@ -30,6 +30,7 @@ import (
 type storage struct {
 	f           *Facade
 	row         *apiserver.KindInfo
+	view        *apiserver.KindView // that requests come by; nil: what is stored
 	subresource string
 }
 
@@ -43,7 +44,7 @@ var (
 )
 
 // sub is the storage of a subresource.
-func (s *storage) sub(name string) *storage { return &storage{s.f, s.row, name} }
+func (s *storage) sub(name string) *storage { return &storage{s.f, s.row, s.view, name} }
 
 // do has fn run on the API's loop, and returns its error or the door's.
 func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) error {
@@ -176,7 +177,8 @@ func (s *storage) warnOfDelete(ctx context.Context, options *metav1.DeleteOption
 func (s *storage) written(api *apiserver.Server, dryRun []string, write func() (apiserver.Object, error)) (out runtime.Object, err error) {
 	perform(api, dryRun, func() {
 		var obj apiserver.Object
-		if obj, err = write(); err == nil {
+		api.Store().Through(s.view, func() { obj, err = write() })
+		if err == nil {
 			out = s.lend(obj)
 		}
 	})

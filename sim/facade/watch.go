@@ -62,12 +62,20 @@ func (s selection) matches(row *apiserver.KindInfo, obj apiserver.Object) bool {
 // fieldLabels says which fields of a kind can be selected by.
 type fieldLabels struct {
 	runtime.ObjectConvertor
-	row *apiserver.KindInfo
+	row  *apiserver.KindInfo
+	view *apiserver.KindView
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
 func (f fieldLabels) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	set := f.row.SelectableFields(f.row.New())
+	if f.view != nil && f.view.Labels != nil && label != "metadata.name" && label != "metadata.namespace" {
+		is, ok := f.view.Labels[label]
+		if !ok {
+			return "", "", fmt.Errorf("field label not supported: %s", label)
+		}
+		return is, value, nil
+	}
 	switch {
 	case label == "metadata.name" || label == "metadata.namespace" || set.Has(label):
 		return label, value, nil

@@ -79,6 +79,8 @@ type Info struct {
 	DeleteWarning string
 	// Subresources are those, besides status, through which objects are updated.
 	Subresources []string
+	// Views are the other groups and versions in which the kind is served.
+	Views []View
 	// ResetFields are the fields, as paths with dots, that a request doesn't reach and
 	// so doesn't manage (GetResetFields), by the subresource that it is made on. Of one
 	// that isn't named here: the status of the object itself, spec and metadata of the

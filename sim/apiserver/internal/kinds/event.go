@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -23,24 +22,15 @@ const Event kind.Kind = "Event"
 func event() *kind.Info {
 	return &kind.Info{
 		Kind: Event, Version: "v1", Resource: "events", CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
+		Views: []kind.View{eventView()},
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
 			Fields: eventFields,
 			Reset:  asjson.Event,
-			Check:  validateEvent,
+			Check:  func(e *v1.Event) field.ErrorList { return validateEventAs(e, "reportingComponent") },
 			Entry:  eventEntry,
+			Table:  eventColumns(),
 		},
 	}
-}
-
-// validateEvent is legacyValidateEvent: an event stands beside what it is about.
-// About what has no namespace, default and kube-system hold them.
-func validateEvent(e *v1.Event) field.ErrorList {
-	ns := e.InvolvedObject.Namespace
-	if ns == "" && e.Namespace != metav1.NamespaceDefault && e.Namespace != metav1.NamespaceSystem ||
-		ns != "" && ns != e.Namespace {
-		return field.ErrorList{field.Invalid(field.NewPath("involvedObject", "namespace"), ns, "does not match event.namespace")}
-	}
-	return nil
 }
 
 // eventEntry makes an event a record of the object that it is about. One of

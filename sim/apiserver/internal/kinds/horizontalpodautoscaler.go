@@ -21,6 +21,7 @@ const HorizontalPodAutoscaler kind.Kind = "HorizontalPodAutoscaler"
 func horizontalPodAutoscaler() *kind.Info {
 	return &kind.Info{
 		Kind: HorizontalPodAutoscaler, Group: "autoscaling", Version: "v2", Resource: "horizontalpodautoscalers", Namespaced: true,
+		Views: []kind.View{hpaView()},
 		Strategy: &kind.Typed[autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscaler]{
 			Defaults: setHPADefaults,
 			Halves: kind.SpecAndStatus(func(hpa *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv2.HorizontalPodAutoscalerSpec, *autoscalingv2.HorizontalPodAutoscalerStatus) {

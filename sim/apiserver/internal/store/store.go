@@ -36,6 +36,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -104,6 +105,7 @@ type State struct {
 
 	managedFields bool            // are kept
 	addresses     *addresses.Pool // of services; nil: none are given
+	through       *kind.View
 }
 
 // shelf is what the store has of one kind, found by the kind's place in the table.
@@ -346,6 +348,30 @@ func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, v
 // KeepManagedFields has objects stored with the managed fields that they come with.
 // Without, they have none: only who serves clients computes them.
 func (s *State) KeepManagedFields() { s.managedFields = true }
+
+// Through has fn write as who comes by a view of a kind, whose rules may be others than
+// the kind's own; nil is no view.
+func (s *State) Through(view *kind.View, fn func()) {
+	s.through = view
+	defer func() { s.through = nil }()
+	fn()
+}
+
+// validate checks an object that is to be stored, but for its metadata.
+func (s *State) validate(in *kind.Info, obj kind.Object, system bool) field.ErrorList {
+	if s.through != nil && s.through.Check != nil {
+		return s.through.Check(obj, nil, "")
+	}
+	return in.Validate(obj, system)
+}
+
+// validateUpdate is validate of what is to take old's place.
+func (s *State) validateUpdate(in *kind.Info, obj, old kind.Object, sub string) field.ErrorList {
+	if s.through != nil && s.through.Check != nil {
+		return s.through.Check(obj, old, sub)
+	}
+	return in.ValidateUpdate(obj, old, sub)
+}
 
 // DryRun has fn write without anything being stored or told: its verbs return what
 // they would make of the objects, or their errors. UIDs and names that they draw are

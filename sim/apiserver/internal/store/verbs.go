@@ -123,7 +123,7 @@ func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
 	}
 	in.PrepareCreate(obj)
 	errs := in.ValidateMeta(obj)
-	errs = append(errs, in.Validate(obj, system)...)
+	errs = append(errs, s.validate(in, obj, system)...)
 	if len(errs) > 0 {
 		name := obj.GetName()
 		if name == "" {
@@ -203,7 +203,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if in.NewGeneration(obj, old, sub) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	errs := append(in.ValidateMetaUpdate(obj, old), in.ValidateUpdate(obj, old, sub)...)
+	errs := append(in.ValidateMetaUpdate(obj, old), s.validateUpdate(in, obj, old, sub)...)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
 	}
