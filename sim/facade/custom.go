@@ -35,7 +35,7 @@ func (f *Facade) definitionChanged(c apiserver.Change) {
 // customKind serves custom resources.
 func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.CustomResourceDefinition) (*servedKind, error) {
 	gvk := row.GroupVersionKind()
-	k := &servedKind{row: row, storage: &storage{f: f, row: row}, singular: def.Status.AcceptedNames.Singular}
+	k := &servedKind{row: row, storage: &storage{f: f, row: row}, singular: def.Status.AcceptedNames.Singular, definition: def}
 	creater, typer := unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper()
 	for _, sub := range subresources(row) {
 		scope := newScope(k.storage, sub)

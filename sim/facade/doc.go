@@ -22,4 +22,5 @@
 //   - list.go, history.go: lists in pages, and of the past
 //   - watch.go, bookmarks.go: who is told of changes
 //   - discovery.go, root.go, health.go: what is served, and what is outside of groups
+//   - openapi.go: what types are made of, by package internal/openapi
 package facade

@@ -44,6 +44,7 @@ type Facade struct {
 	// discoveries is what clients are told of kinds, paths what is outside of groups.
 	discoveries *discoveries
 	paths       map[string]rootPath
+	openAPI     *openAPI
 	handler     http.Handler // serve, with what is around it
 }
 
@@ -60,7 +61,8 @@ func New(o Options) *Facade {
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
 	f.watches = newWatches(o)
-	f.discoveries, f.paths = newDiscoveries(), f.rootPaths()
+	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
+	f.paths = f.rootPaths()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
 	f.handler = filters.WithWarningRecorder(f.withUsers(http.HandlerFunc(f.serve)))
 	return f

@@ -30,7 +30,7 @@ type rootPath struct {
 	getOnly bool
 }
 
-// rootPaths are the paths outside of groups but for those of discovery and openapi.
+// rootPaths are the paths outside of groups but for those of discovery.
 func (f *Facade) rootPaths() map[string]rootPath {
 	paths := map[string]rootPath{
 		"/": {serve: f.serveIndex},
@@ -38,6 +38,8 @@ func (f *Facade) rootPaths() map[string]rootPath {
 			responsewriters.WriteRawJSON(http.StatusOK, serverVersion, w)
 		}, getOnly: true},
 		"/metrics": {serve: f.serveMetrics},
+
+		"/openapi/v2": {serve: f.openAPI.serve}, "/openapi/v3": {serve: f.openAPI.serve}, "/openapi/v3/": {serve: f.openAPI.serve},
 	}
 	f.addHealth(paths)
 	return paths
@@ -51,6 +53,10 @@ func (f *Facade) serveRoot(w http.ResponseWriter, req *http.Request) {
 			return
 		}
 		p.serve(w, req)
+		return
+	}
+	if strings.HasPrefix(req.URL.Path, "/openapi/v3/") {
+		f.openAPI.serve(w, req)
 		return
 	}
 	path := strings.Split(strings.Trim(req.URL.Path, "/"), "/")

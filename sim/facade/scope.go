@@ -37,6 +37,8 @@ type servedKind struct {
 	storage *storage
 	// singular is what clients call one object; "" is the kind in lower case.
 	singular string
+	// definition is that of custom resources.
+	definition *apiextensionsv1.CustomResourceDefinition
 	// subs are the scopes of the subresources through which the object is updated, own
 	// those with objects of other kinds.
 	subs map[string]*handlers.RequestScope
