@@ -68,6 +68,8 @@ type Server struct {
 	stats     *stats.Counters
 	flow      *flow.Control // nil without a load model
 	outcome   error         // of the request that was handled last
+	open      bool          // see OpenDoor
+	onOpen    []func()
 }
 
 // traffic is what changes of one kind come to.
@@ -120,6 +122,30 @@ func New(opts Options) *Server {
 	s.store.OnChangeBare(s.onChange) // the first
 	watchDefinitions(s.store, s.l, s.countKinds)
 	return s
+}
+
+// OpenDoor has the API serve clients from now on, which costs more than components
+// alone: managed fields are kept, and pods have service accounts with tokens.
+func (s *Server) OpenDoor() {
+	if s.open {
+		return
+	}
+	s.open = true
+	s.store.KeepManagedFields()
+	s.store.UseServiceAccounts()
+	for _, fn := range s.onOpen {
+		fn()
+	}
+	s.onOpen = nil
+}
+
+// OnDoor has fn called when the API begins to serve clients; at once if it does.
+func (s *Server) OnDoor(fn func()) {
+	if s.open {
+		fn()
+		return
+	}
+	s.onOpen = append(s.onOpen, fn)
 }
 
 // Loop returns the server's loop.

@@ -384,6 +384,9 @@ func TestSubresources(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 		}
 
+		if _, err := clients.CoreV1().ServiceAccounts("default").Create(ctx, &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 		pods := clients.CoreV1().Pods("default")
 		pod, err := pods.Create(ctx, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: spec}, metav1.CreateOptions{})
 		if err != nil {

@@ -56,7 +56,7 @@ func New(o Options) *Facade {
 			APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api"),
 		},
 	}
-	o.API.Store().KeepManagedFields()
+	o.API.OpenDoor()
 	o.API.Store().GiveAddresses(o.API.Loop().Now())
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)

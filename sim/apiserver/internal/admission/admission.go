@@ -36,6 +36,8 @@ type Cluster interface {
 	Lookup(k kind.Kind, namespace, name string) kind.Object
 	// Each calls fn for the objects of a kind, oldest first, until it says false.
 	Each(k kind.Kind, fn func(kind.Object) bool)
+	// GenerateName appends five characters to a prefix.
+	GenerateName(prefix string) string
 }
 
 // Name is what errors of admission call a new object. Upstream generates

@@ -97,6 +97,8 @@ type Plugins struct {
 	all           []*Plugin
 	chains        map[chainKey]Chain
 	taintNewNodes bool // see TaintNewNodes
+	// serviceAccounts: see UseServiceAccounts.
+	serviceAccounts bool
 }
 
 // NewPlugins returns the plugins that are on by default.

@@ -17,10 +17,8 @@ func (p *Plugins) inOrder() []*Plugin {
 	update := []admissionv1.Operation{admissionv1.Update}
 	pod, node, claim := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}, []kind.Kind{kinds.PersistentVolumeClaim}
 	return []*Plugin{
-		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: ofPod(func(pod *v1.Pod) error {
-			nameServiceAccount(pod)
-			return nil
-		})},
+		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: p.admitServiceAccount, Validate: p.validateServiceAccount},
+		{Name: "ServiceAccount", Kinds: pod, Operations: update, Subresources: []string{"ephemeralcontainers"}, Validate: p.validateServiceAccount},
 		{Name: "TaintNodesByCondition", Kinds: node, Operations: create, Mutate: p.taintNode},
 		{Name: "Priority", Kinds: pod, Operations: write, Mutate: func(r *Request) error {
 			if old, ok := r.Old.(*v1.Pod); ok {

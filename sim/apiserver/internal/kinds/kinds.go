@@ -24,6 +24,7 @@ func New() *kind.Table {
 		storageClass(), persistentVolume(), persistentVolumeClaim(),
 		volumeAttachment(), csiDriver(), csiNode(), csiStorageCapacity(),
 		deviceClass(), resourceSlice(), resourceClaimTemplate(), resourceClaim(), endpoints(), podTemplate(), replicationController(),
+		limitRange(), resourceQuota(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),
 		lease(), pod(), event(),

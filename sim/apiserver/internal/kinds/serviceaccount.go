@@ -6,17 +6,37 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// ServiceAccount is the kind of the identities of pods. Nothing acts on it yet: pods
-// run without theirs, and nobody makes a namespace's default one.
+// ServiceAccount is the kind of the identities of pods. It has an effect where clients
+// come in: without them pods are admitted and run without an account.
 const ServiceAccount kind.Kind = "ServiceAccount"
 
 // serviceAccount returns the row of ServiceAccount
 // (pkg/registry/core/serviceaccount/strategy.go), of which only metadata is checked.
 func serviceAccount() *kind.Info {
 	return &kind.Info{
-		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true,
+		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ShortNames: []string{"sa"}, ReturnsDeleted: true, Namespaced: true,
+		ChecksMetaAgain: true, ReadByAdmission: true,
 		// A scenario's would have no effect, and nobody would say so.
 		Unwritten: true,
-		Strategy:  &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{},
+		Strategy: &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{
+			Reset: nameSecrets,
+			Keep: func(sa, _ *v1.ServiceAccount, sub string) bool {
+				nameSecrets(sa)
+				return sub == ""
+			},
+			Table: []kind.Column[v1.ServiceAccount]{kind.NameColumn[v1.ServiceAccount](), kind.AgeColumn[v1.ServiceAccount]()},
+		},
 	}
+}
+
+// nameSecrets leaves of references to secrets their names (cleanSecretReferences).
+func nameSecrets(sa *v1.ServiceAccount) {
+	if len(sa.Secrets) == 0 {
+		return
+	}
+	list := make([]v1.ObjectReference, len(sa.Secrets)) // the manifest's may be shared
+	for i, s := range sa.Secrets {
+		list[i].Name = s.Name
+	}
+	sa.Secrets = list
 }

@@ -34,8 +34,9 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 	if s.SecurityContext == nil {
 		s.SecurityContext = &v1.PodSecurityContext{}
 	}
-	// Old manifests name the account in the field that was first.
+	// Old manifests name the account in the field that was first; both are shown.
 	s.ServiceAccountName = cmp.Or(s.ServiceAccountName, s.DeprecatedServiceAccount)
+	s.DeprecatedServiceAccount = s.ServiceAccountName
 	for i := range s.Volumes {
 		setVolumeDefaults(&s.Volumes[i])
 	}

@@ -259,6 +259,9 @@ func (s *Store) Calling(c *admission.Caller, fn func()) {
 	fn()
 }
 
+// UseServiceAccounts is that of the admission plugins.
+func (s *Store) UseServiceAccounts() { s.plugins.UseServiceAccounts() }
+
 // TaintNewNodes is that of the admission plugins.
 func (s *Store) TaintNewNodes() { s.plugins.TaintNewNodes() }
 
@@ -302,8 +305,8 @@ func uidOf(seed, number uint64) types.UID {
 // nameAlphabet is what generated names end in: apimachinery's safe alphabet.
 const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
-// generateName appends five characters to a prefix, as the API server does.
-func (s *State) generateName(prefix string) string {
+// GenerateName appends five characters to a prefix, as the API server does.
+func (s *State) GenerateName(prefix string) string {
 	if len(prefix) > 58 {
 		prefix = prefix[:58]
 	}

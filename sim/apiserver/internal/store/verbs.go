@@ -70,7 +70,7 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 		obj.SetNamespace("")
 	}
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(s.generateName(obj.GetGenerateName()))
+		obj.SetName(s.GenerateName(obj.GetGenerateName()))
 	}
 	if obj.GetResourceVersion() != "" {
 		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
