@@ -36,6 +36,10 @@ type Cluster interface {
 	Lookup(k kind.Kind, namespace, name string) kind.Object
 	// Each calls fn for the objects of a kind, oldest first, until it says false.
 	Each(k kind.Kind, fn func(kind.Object) bool)
+	// Has reports whether there are objects of a kind.
+	Has(k kind.Kind) bool
+	// SetQuotaStatus stores a quota that is the stored one but for its status.
+	SetQuotaStatus(q *v1.ResourceQuota)
 	// GenerateName appends five characters to a prefix.
 	GenerateName(prefix string) string
 }
@@ -48,6 +52,11 @@ func Name(obj kind.Object) string {
 		return g
 	}
 	return obj.GetName()
+}
+
+// forbidden is the error of a plugin that refuses a request.
+func (r *Request) forbidden(text string) error {
+	return apierrors.NewForbidden(r.Kind.GroupResource(), Name(r.Object), fmt.Errorf("%s", text))
 }
 
 // pods is what errors about pods name.

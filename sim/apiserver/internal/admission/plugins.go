@@ -16,7 +16,12 @@ func (p *Plugins) inOrder() []*Plugin {
 	write := []admissionv1.Operation{admissionv1.Create, admissionv1.Update}
 	update := []admissionv1.Operation{admissionv1.Update}
 	pod, node, claim := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}, []kind.Kind{kinds.PersistentVolumeClaim}
+	none := func(k kind.Kind) func() bool { return func() bool { return !p.cluster.Has(k) } }
+	noLimits, noQuotas := none(kinds.LimitRange), none(kinds.ResourceQuota)
 	return []*Plugin{
+		{Name: "LimitRanger", Kinds: pod, Operations: create, Idle: noLimits, Mutate: p.mutateLimits, Validate: p.validateLimits},
+		{Name: "LimitRanger", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Idle: noLimits, Mutate: p.mutateLimits, Validate: p.validateLimits},
+		{Name: "LimitRanger", Kinds: claim, Operations: write, Idle: noLimits, Validate: p.validateLimits},
 		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: p.admitServiceAccount, Validate: p.validateServiceAccount},
 		{Name: "ServiceAccount", Kinds: pod, Operations: update, Subresources: []string{"ephemeralcontainers"}, Validate: p.validateServiceAccount},
 		{Name: "TaintNodesByCondition", Kinds: node, Operations: create, Mutate: p.taintNode},
@@ -37,6 +42,7 @@ func (p *Plugins) inOrder() []*Plugin {
 		{Name: "AdminAccess", Kinds: []kind.Kind{kinds.ResourceClaim, kinds.ResourceClaimTemplate}, Operations: create, Validate: p.validateAdminAccess},
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: ofPod(p.validateResize)},
+		{Name: "ResourceQuota", Operations: write, Subresources: []string{"", "resize", "status"}, Stamped: true, Idle: noQuotas, Validate: p.admitQuota},
 	}
 }
 

@@ -44,6 +44,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/quota"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/table"
 )
 
@@ -541,6 +542,26 @@ func (s *State) Each(k kind.Kind, fn func(kind.Object) bool) {
 	if on := s.shelf(k); on != nil {
 		on.objects.Each(fn)
 	}
+}
+
+// Has reports whether there are objects of a kind.
+func (s *State) Has(k kind.Kind) (has bool) {
+	s.Each(k, func(kind.Object) bool {
+		has = true
+		return false
+	})
+	return has
+}
+
+// SetQuotaStatus stores a quota that is the stored one but for its status.
+func (s *State) SetQuotaStatus(q *v1.ResourceQuota) {
+	old, _ := s.table(kinds.ResourceQuota).Find(q.Namespace, q.Name).(*v1.ResourceQuota)
+	s.commit(watch.Modified, kinds.ResourceQuota, old, q, "update", "status")
+}
+
+// QuotaUsage counts what the namespace of a quota uses of it.
+func (s *State) QuotaUsage(q *v1.ResourceQuota, now time.Time) v1.ResourceList {
+	return quota.Count(s, q, now)
 }
 
 // List returns the objects of a kind in a namespace ("" for all), sorted by
