@@ -148,6 +148,12 @@ func (s *Server) OnDoor(fn func()) {
 	s.onOpen = append(s.onOpen, fn)
 }
 
+// Caller is who a request is from, as admission sees it.
+type Caller = admission.Caller
+
+// Calling has what fn does admitted as requests of a caller.
+func (s *Server) Calling(c *Caller, fn func()) { s.store.Calling(c, fn) }
+
 // Loop returns the server's loop.
 func (s *Server) Loop() *loop.Loop { return s.l }
 

@@ -141,6 +141,9 @@ func (s *Server) PatchMeta(k Kind, namespace, name string, uid types.UID, p stor
 // (cmd/kube-controller-manager/app).
 func (s *Server) userName() string {
 	const account = "system:serviceaccount:kube-system:"
+	if name := s.store.CallerName(); name != "" {
+		return name
+	}
 	switch c := s.component; {
 	case s.by != "":
 		return "system:node:" + s.by

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
 
@@ -18,13 +20,15 @@ func (p *Plugins) inOrder() []*Plugin {
 	pod, node, claim := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}, []kind.Kind{kinds.PersistentVolumeClaim}
 	none := func(k kind.Kind) func() bool { return func() bool { return !p.cluster.Has(k) } }
 	noLimits, noQuotas := none(kinds.LimitRange), none(kinds.ResourceQuota)
-	return []*Plugin{
+	security := &podSecurity{cluster: p.cluster}
+	return slices.Concat([]*Plugin{
 		{Name: "LimitRanger", Kinds: pod, Operations: create, Idle: noLimits, Mutate: p.mutateLimits, Validate: p.validateLimits},
 		{Name: "LimitRanger", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Idle: noLimits, Mutate: p.mutateLimits, Validate: p.validateLimits},
 		{Name: "LimitRanger", Kinds: claim, Operations: write, Idle: noLimits, Validate: p.validateLimits},
 		{Name: "ServiceAccount", Kinds: pod, Operations: create, Mutate: p.admitServiceAccount, Validate: p.validateServiceAccount},
 		{Name: "ServiceAccount", Kinds: pod, Operations: update, Subresources: []string{"ephemeralcontainers"}, Validate: p.validateServiceAccount},
 		{Name: "TaintNodesByCondition", Kinds: node, Operations: create, Mutate: p.taintNode},
+	}, security.plugins(write), []*Plugin{
 		{Name: "Priority", Kinds: pod, Operations: write, Mutate: func(r *Request) error {
 			if old, ok := r.Old.(*v1.Pod); ok {
 				keepPriority(r.Object.(*v1.Pod), old)
@@ -43,7 +47,7 @@ func (p *Plugins) inOrder() []*Plugin {
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: ofPod(p.validateResize)},
 		{Name: "ResourceQuota", Operations: write, Subresources: []string{"", "resize", "status"}, Stamped: true, Idle: noQuotas, Validate: p.admitQuota},
-	}
+	})
 }
 
 // ofPod is a plugin's function that goes by nothing but the pod.

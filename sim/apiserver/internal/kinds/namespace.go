@@ -23,6 +23,7 @@ const Namespace kind.Kind = "Namespace"
 func namespace() *kind.Info {
 	return &kind.Info{
 		Kind: Namespace, Version: "v1", Resource: "namespaces", CheckName: apivalidation.ValidateNamespaceName,
+		ReadByAdmission: true, // pod security is by labels
 		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
 			Fields:   func(ns *v1.Namespace) selectable.Set { return selectable.Set{"status.phase": string(ns.Status.Phase)} },
 			Defaults: setNamespaceDefaults,

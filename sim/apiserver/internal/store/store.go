@@ -260,6 +260,14 @@ func (s *Store) Calling(c *admission.Caller, fn func()) {
 	fn()
 }
 
+// CallerName is the user name of who calls; "": nobody said.
+func (s *Store) CallerName() string {
+	if s.caller == nil {
+		return ""
+	}
+	return s.caller.User.Username
+}
+
 // UseServiceAccounts is that of the admission plugins.
 func (s *Store) UseServiceAccounts() { s.plugins.UseServiceAccounts() }
 
