@@ -59,6 +59,9 @@ const (
 	KindPodDisruptionBudget     = kinds.PodDisruptionBudget
 	KindHorizontalPodAutoscaler = kinds.HorizontalPodAutoscaler
 	KindEndpointSlice           = kinds.EndpointSlice
+	KindServiceAccount          = kinds.ServiceAccount
+	KindLimitRange              = kinds.LimitRange
+	KindResourceQuota           = kinds.ResourceQuota
 
 	KindCustomResourceDefinition = kinds.CustomResourceDefinition
 )

@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/token"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
@@ -68,6 +69,7 @@ type Server struct {
 	stats     *stats.Counters
 	flow      *flow.Control // nil without a load model
 	outcome   error         // of the request that was handled last
+	signer    *token.Signer // nil before the first token
 	open      bool          // see OpenDoor
 	onOpen    []func()
 }

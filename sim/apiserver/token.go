@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,29 +14,152 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/token"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
-// CreateToken asks for a token of a service account (TokenRequest). The token
-// means nothing: it is a text that the seed and the number of tokens made so
-// far decide. There are no ServiceAccount objects, so every account is taken to
-// exist. A token bound to a pod needs the pod, with the UID that the reference
-// names. Errors: NotFound, Conflict, Invalid.
+// CreateToken asks for a token of a service account (TokenRequest), as
+// [Server.CreateToken] answers.
 func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	srv := c.srv
-	return call(ctx, c, wire.Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: namespace, Name: account}, func(s *store.Store, now time.Time) (*authenticationv1.TokenRequest, error) {
-		out, err := s.TokenRequest(now, namespace, tr)
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: namespace, Name: account}, func(*store.Store, time.Time) (*authenticationv1.TokenRequest, error) {
+		return srv.CreateToken(namespace, account, tr)
+	})
+}
+
+// CreateToken makes a token of a service account. Where clients come in (OpenDoor) the
+// account must be there, and the token is one that Authenticate knows. Without, every
+// account is taken to exist, and the token is a text that the seed and the number of
+// tokens made so far decide. Errors: NotFound, Conflict, Invalid, BadRequest.
+func (s *Server) CreateToken(namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	out, claims, err := s.store.TokenRequest(s.now(), namespace, account, tr)
+	if err != nil {
+		return nil, err
+	}
+	s.tokens++
+	if !s.open {
+		out.Status.Token = tokenText(s.l.Seed(), namespace, account, s.tokens)
+	} else {
+		signer, err := s.tokenSigner()
 		if err != nil {
 			return nil, err
 		}
-		srv.tokens++
-		out.Status.Token = tokenText(srv.l.Seed(), namespace, account, srv.tokens)
-		if srv.rec != nil {
-			srv.rec.Record(trace.KindAPI, "serviceaccount "+namespace+"/"+account, "create",
-				trace.Str("subresource", "token"), trace.Str("by", srv.by), trace.Int("expirationSeconds", *out.Spec.ExpirationSeconds))
+		claims.ID = string(s.store.NewUID())
+		if out.Status.Token, err = signer.Sign(claims); err != nil {
+			return nil, err
 		}
-		return out, nil
-	})
+	}
+	if s.rec != nil {
+		s.rec.Record(trace.KindAPI, "serviceaccount "+namespace+"/"+account, "create",
+			trace.Str("subresource", "token"), trace.Str("by", s.by), trace.Int("expirationSeconds", *out.Spec.ExpirationSeconds))
+	}
+	return out, nil
+}
+
+// tokenSigner returns the signer of tokens, which is made when it is first asked for.
+func (s *Server) tokenSigner() (*token.Signer, error) {
+	if s.signer == nil {
+		signer, err := token.NewSigner(s.l.Seed())
+		if err != nil {
+			return nil, err
+		}
+		s.signer = signer
+	}
+	return s.signer, nil
+}
+
+// Authenticate returns who a service account's token is of, and which of the audiences
+// it is meant for; none are those of the API. The error says why a token is not, or no
+// longer, good.
+func (s *Server) Authenticate(text string, audiences []string) (authenticationv1.UserInfo, []string, error) {
+	var nobody authenticationv1.UserInfo
+	signer, err := s.tokenSigner()
+	if err != nil {
+		return nobody, nil, err
+	}
+	c, err := signer.Read(text)
+	if err != nil {
+		return nobody, nil, err
+	}
+	if len(audiences) == 0 {
+		audiences = []string{token.Issuer}
+	}
+	var meant []string
+	for _, a := range audiences {
+		if slices.Contains(c.Audience, a) {
+			meant = append(meant, a)
+		}
+	}
+	if len(meant) == 0 {
+		return nobody, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
+	}
+	// A clock may be a minute off.
+	switch now := s.now().Unix(); {
+	case now > c.Expiry+60:
+		return nobody, nil, errors.New("service account token has expired")
+	case now < c.NotBefore-60:
+		return nobody, nil, errors.New("service account token is not valid yet")
+	}
+	if err := s.stillThere(c); err != nil {
+		return nobody, nil, err
+	}
+	return userOf(c), meant, nil
+}
+
+// stillThere looks for what a token is bound to: its account, and a pod, a secret or a
+// node.
+func (s *Server) stillThere(c *token.Claims) error {
+	k := c.Kubernetes
+	account, err := s.store.Get(KindServiceAccount, k.Namespace, k.ServiceAccount.Name)
+	if err != nil {
+		return err
+	}
+	if uid := string(account.GetUID()); uid != k.ServiceAccount.UID {
+		return fmt.Errorf("service account UID (%s) does not match claim (%s)", uid, k.ServiceAccount.UID)
+	}
+	node := k.Node
+	if k.Pod != nil {
+		node = nil // says where the pod is, no more
+	}
+	for _, bound := range []struct {
+		kind Kind
+		ref  *token.Ref
+		what string
+	}{{KindSecret, k.Secret, "secret"}, {KindPod, k.Pod, "pod"}, {KindNode, node, "node"}} {
+		if bound.ref == nil {
+			continue
+		}
+		obj := s.store.Lookup(bound.kind, k.Namespace, bound.ref.Name)
+		if obj == nil || obj.GetDeletionTimestamp() != nil && obj.GetDeletionTimestamp().Time.Before(s.now().Add(-time.Minute)) {
+			return errors.New("service account token has been invalidated")
+		}
+		if uid := string(obj.GetUID()); uid != bound.ref.UID {
+			return fmt.Errorf("%s UID (%s) does not match service account %s ref claim (%s)", bound.what, uid, bound.what, bound.ref.UID)
+		}
+	}
+	return nil
+}
+
+// userOf is the user of a token (k8s.io/apiserver, pkg/authentication/serviceaccount).
+func userOf(c *token.Claims) authenticationv1.UserInfo {
+	const group, extra = "system:serviceaccounts", "authentication.kubernetes.io/"
+	k := c.Kubernetes
+	u := authenticationv1.UserInfo{
+		Username: c.Subject, UID: k.ServiceAccount.UID, Groups: []string{group, group + ":" + k.Namespace, "system:authenticated"},
+		Extra: map[string]authenticationv1.ExtraValue{extra + "credential-id": {"JTI=" + c.ID}},
+	}
+	for _, r := range []struct {
+		what string
+		ref  *token.Ref
+	}{{"pod", k.Pod}, {"node", k.Node}} {
+		if r.ref != nil {
+			u.Extra[extra+r.what+"-name"] = authenticationv1.ExtraValue{r.ref.Name}
+			if r.ref.UID != "" {
+				u.Extra[extra+r.what+"-uid"] = authenticationv1.ExtraValue{r.ref.UID}
+			}
+		}
+	}
+	return u
 }
 
 // tokenText is an opaque token.
@@ -44,3 +170,6 @@ func tokenText(seed uint64, namespace, account string, n uint64) string {
 	}
 	return "drydock." + base64.RawURLEncoding.EncodeToString(b)
 }
+
+// SetTokenDefaults is store.SetTokenDefaults.
+func SetTokenDefaults(tr *authenticationv1.TokenRequest) { store.SetTokenDefaults(tr) }

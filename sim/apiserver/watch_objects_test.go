@@ -107,7 +107,7 @@ func TestCreateToken(t *testing.T) {
 		t.Error(err)
 	}
 	r.at(r.e.Now().Sub(loop.Epoch()), func() {
-		r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}})
+		r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1.PodSpec{ServiceAccountName: "builder", Containers: []v1.Container{{Name: "c", Image: "i"}}}})
 	})
 	r.run(r.e.Now().Sub(loop.Epoch()) + time.Second)
 	tr := request(3600)
@@ -125,7 +125,7 @@ func TestCreateToken(t *testing.T) {
 	}
 	tr = tr.DeepCopy()
 	*tr.Spec.ExpirationSeconds = 60
-	if _, err := ask(r, tr); !apierrors.IsBadRequest(err) {
+	if _, err := ask(r, tr); !apierrors.IsInvalid(err) {
 		t.Error(err)
 	}
 }

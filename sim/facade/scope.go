@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -173,6 +174,7 @@ func newTypes(kinds []*apiserver.KindInfo) goTypes {
 			}
 		}
 	}
+	s.AddTypeDefaultingFunc(&authenticationv1.TokenRequest{}, func(obj any) { apiserver.SetTokenDefaults(obj.(*authenticationv1.TokenRequest)) })
 	return goTypes{s, serializer.NewCodecFactory(s), runtime.NewParameterCodec(s)}
 }
 

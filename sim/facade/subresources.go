@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -68,6 +69,11 @@ func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
 			return nil, err
 		}
 	}
+	if k.row.Kind == apiserver.KindServiceAccount {
+		if err := add("token", authenticationv1.SchemeGroupVersion.WithKind("TokenRequest"), ownKind{create: &tokens{k.storage}}); err != nil {
+			return nil, err
+		}
+	}
 	if _, ok := k.row.Scale(k.row.New()); ok {
 		if err := add("scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), ownKind{scale: &scaleStorage{k.storage}}); err != nil {
 			return nil, err
@@ -128,6 +134,35 @@ func (e *evictions) Create(ctx context.Context, name string, obj runtime.Object,
 		return nil, err
 	}
 	return success(http.StatusCreated), nil
+}
+
+// tokens make tokens of service accounts (TokenREST).
+type tokens struct{ *storage }
+
+// New implements rest.Storage.
+func (*tokens) New() runtime.Object { return &authenticationv1.TokenRequest{} }
+
+// PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate implements
+// rest.SubresourceObjectMetaPreserver: a request may name the account's UID.
+func (*tokens) PreserveRequestObjectMetaSystemFieldsOnSubresourceCreate() bool { return true }
+
+// Create implements rest.NamedCreater.
+func (t *tokens) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (out runtime.Object, err error) {
+	req := obj.(*authenticationv1.TokenRequest)
+	err = t.do(ctx, func(api *apiserver.Server) (err error) {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		stampFields(req, nil, api.Loop().Now())
+		perform(api, options.DryRun, func() {
+			var made *authenticationv1.TokenRequest
+			if made, err = api.CreateToken(request.NamespaceValue(ctx), name, req); err == nil {
+				out = made
+			}
+		})
+		return err
+	})
+	return out, err
 }
 
 // scaleStorage is the subresource scale of a workload.

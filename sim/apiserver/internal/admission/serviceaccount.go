@@ -38,6 +38,9 @@ const (
 // simulations without clients nobody uses one.
 func (p *Plugins) UseServiceAccounts() { p.serviceAccounts = true }
 
+// ServiceAccounts reports whether accounts are asked for.
+func (p *Plugins) ServiceAccounts() bool { return p.serviceAccounts }
+
 // admitServiceAccount is the plugin ServiceAccount (plugin/pkg/admission/serviceaccount).
 func (p *Plugins) admitServiceAccount(r *Request) error {
 	pod := r.Object.(*v1.Pod)

@@ -287,6 +287,9 @@ func (s *State) nextUID() types.UID {
 	return uidOf(s.seed, s.uids)
 }
 
+// NewUID returns a new UID for what is not stored.
+func (s *State) NewUID() types.UID { return s.nextUID() }
+
 // uidOf is the UID with that number.
 func uidOf(seed, number uint64) types.UID {
 	var b [16]byte
