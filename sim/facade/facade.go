@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -98,6 +99,9 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 	if h == nil {
 		f.refuse(w, req, code)
 		return
+	}
+	if k.deprecated != "" {
+		warning.AddWarning(req.Context(), "", k.deprecated)
 	}
 	h(w, req)
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -40,6 +41,8 @@ type servedKind struct {
 	singular string
 	// definition is that of custom resources.
 	definition *apiextensionsv1.CustomResourceDefinition
+	// deprecated is what a client is told that uses the kind's version; "": nothing.
+	deprecated string
 	// subs are the scopes of the subresources through which the object is updated, own
 	// those with objects of other kinds.
 	subs map[string]*handlers.RequestScope
@@ -202,7 +205,7 @@ func newScope(store *storage, sub string) *handlers.RequestScope {
 func typedKind(f *Facade, row *apiserver.KindInfo, view *apiserver.KindView, converter managedfields.TypeConverter) (*servedKind, error) {
 	how := versions{Scheme: f.types.scheme, row: row}
 	gvk := how.kindIn(view)
-	k := &servedKind{row: row, storage: &storage{f: f, row: row, view: view}}
+	k := &servedKind{row: row, storage: &storage{f: f, row: row, view: view}, deprecated: f.types.deprecated(gvk)}
 	for _, sub := range subresources(row) {
 		scope := newScope(k.storage, sub)
 		scope.Serializer, scope.ParameterCodec = f.types.codecs, f.types.parameters
@@ -225,6 +228,16 @@ func typedKind(f *Facade, row *apiserver.KindInfo, view *apiserver.KindView, con
 	var err error
 	k.own, err = f.ownKinds(k)
 	return k, err
+}
+
+// deprecated says since when a version of a kind is deprecated; "": it isn't.
+func (t *goTypes) deprecated(gvk schema.GroupVersionKind) string {
+	obj, err := t.scheme.New(gvk)
+	if err != nil || !deprecation.IsDeprecated(obj, 1, 36) {
+		return ""
+	}
+	obj.GetObjectKind().SetGroupVersionKind(gvk)
+	return deprecation.WarningMessage(obj)
 }
 
 // resetFields are the fields that a request through a subresource, or the object

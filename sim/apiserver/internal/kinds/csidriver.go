@@ -40,6 +40,12 @@ func csiDriver() *kind.Info {
 				errs = append(errs, fields.Immutable(d.Spec.AttachRequired, old.Spec.AttachRequired, spec.Child("attachedRequired"))...)
 				return append(errs, fields.Immutable(d.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, spec.Child("volumeLifecycleModes"))...)
 			},
+			Warn: func(d, old *storagev1.CSIDriver, _ string) []string {
+				if len(d.Spec.TokenRequests) == 0 || d.Spec.ServiceAccountTokenInSecrets != nil || old != nil && equality.Semantic.DeepEqual(d.Spec.TokenRequests, old.Spec.TokenRequests) {
+					return nil
+				}
+				return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
+			},
 			Table: csiDriverTable(),
 			Gated: func(d *storagev1.CSIDriver) []string {
 				if d.Spec.PreventPodSchedulingIfMissing != nil {

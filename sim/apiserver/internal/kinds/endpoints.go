@@ -24,7 +24,8 @@ const Endpoints kind.Kind = "Endpoints"
 func endpoints() *kind.Info {
 	type eps = v1.Endpoints
 	return &kind.Info{
-		Kind: Endpoints, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"}, Namespaced: true, Unwritten: true, Inert: true,
+		Kind: Endpoints, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"},
+		Namespaced: true, CreatesOnUpdate: true, Unwritten: true, Inert: true,
 		Strategy: &kind.Typed[eps, *eps]{
 			Defaults: func(e *eps) {
 				for i := range e.Subsets {
@@ -41,6 +42,19 @@ func endpoints() *kind.Info {
 					return nil
 				}
 				return errs
+			},
+			Warn: func(e, _ *eps, _ string) []string {
+				var out []string
+				for i := range e.Subsets {
+					p := field.NewPath("subsets").Index(i)
+					for j, a := range e.Subsets[i].Addresses {
+						out = append(out, validation.GetWarningsForIP(p.Child("addresses").Index(j).Child("ip"), a.IP)...)
+					}
+					for j, a := range e.Subsets[i].NotReadyAddresses {
+						out = append(out, validation.GetWarningsForIP(p.Child("notReadyAddresses").Index(j).Child("ip"), a.IP)...)
+					}
+				}
+				return out
 			},
 			Table: []kind.Column[eps]{
 				kind.NameColumn[eps](),

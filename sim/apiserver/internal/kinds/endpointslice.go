@@ -44,6 +44,21 @@ func endpointSlice() *kind.Info {
 			CheckUpdate: func(es, old *discoveryv1.EndpointSlice, _ string) field.ErrorList {
 				return append(validateEndpointSlice(es, old), fields.Immutable(es.AddressType, old.AddressType, field.NewPath("addressType"))...)
 			},
+			Warn: func(es, old *discoveryv1.EndpointSlice, _ string) []string {
+				if es.AddressType == discoveryv1.AddressTypeFQDN {
+					if old != nil {
+						return nil
+					}
+					return []string{"spec.addressType: FQDN endpoints are deprecated"}
+				}
+				var out []string
+				for i := range es.Endpoints {
+					for j, a := range es.Endpoints[i].Addresses {
+						out = append(out, validation.GetWarningsForIP(field.NewPath("endpoints").Index(i).Child("addresses").Index(j), a)...)
+					}
+				}
+				return out
+			},
 			Table: endpointSliceTable(),
 		},
 	}

@@ -25,7 +25,7 @@ const PersistentVolume kind.Kind = "PersistentVolume"
 func persistentVolume() *kind.Info {
 	return &kind.Info{
 		Kind: PersistentVolume, Version: "v1", Resource: "persistentvolumes", ShortNames: []string{"pv"},
-		ReturnsDeleted: true, Unwritten: true, Inert: true,
+		ReturnsDeleted: true, Unwritten: true, Inert: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolume, *v1.PersistentVolume]{
 			Defaults: setPersistentVolumeDefaults,
 			Halves: kind.SpecAndStatus(func(pv *v1.PersistentVolume) (*v1.PersistentVolumeSpec, *v1.PersistentVolumeStatus) {
@@ -38,6 +38,7 @@ func persistentVolume() *kind.Info {
 			Updated:     stampVolumePhase,
 			Check:       validatePersistentVolume,
 			CheckUpdate: validatePersistentVolumeUpdate,
+			Warn:        persistentVolumeWarnings,
 			Table:       persistentVolumeTable(),
 		},
 	}
@@ -227,6 +228,41 @@ func validateVolumeCapacity(c v1.ResourceList, p *field.Path) field.ErrorList {
 		errs = append(errs, podspec.PositiveQuantity(q, p.Key(string(name)))...)
 	}
 	return errs
+}
+
+// persistentVolumeWarnings tells of what is deprecated (GetWarningsForPersistentVolume).
+func persistentVolumeWarnings(pv, _ *v1.PersistentVolume, sub string) []string {
+	if sub != "" {
+		return nil
+	}
+	var out []string
+	annotations := field.NewPath("metadata", "annotations")
+	if _, ok := pv.Annotations[v1.BetaStorageClassAnnotation]; ok {
+		out = append(out, annotations.Key(v1.BetaStorageClassAnnotation).String()+`: deprecated since v1.8; use "storageClassName" attribute instead`)
+	}
+	if _, ok := pv.Annotations[v1.MountOptionAnnotation]; ok {
+		out = append(out, annotations.Key(v1.MountOptionAnnotation).String()+`: deprecated since v1.31; use "mountOptions" attribute instead`)
+	}
+	s := &pv.Spec
+	if s.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRecycle {
+		out = append(out, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	}
+	for _, src := range []struct {
+		set  bool
+		text string
+	}{
+		{s.CephFS != nil, "spec.cephfs: deprecated in v1.28, non-functional in v1.31+"},
+		{s.PhotonPersistentDisk != nil, "spec.photonPersistentDisk: deprecated in v1.11, non-functional in v1.16+"},
+		{s.ScaleIO != nil, "spec.scaleIO: deprecated in v1.16, non-functional in v1.22+"},
+		{s.StorageOS != nil, "spec.storageOS: deprecated in v1.22, non-functional in v1.25+"},
+		{s.Glusterfs != nil, "spec.glusterfs: deprecated in v1.25, non-functional in v1.26+"},
+		{s.RBD != nil, "spec.rbd: deprecated in v1.28, non-functional in v1.31+"},
+	} {
+		if src.set {
+			out = append(out, src.text)
+		}
+	}
+	return out
 }
 
 // validatePersistentVolumeUpdate is ValidatePersistentVolumeUpdate. Upstream checks

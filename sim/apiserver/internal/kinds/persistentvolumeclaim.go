@@ -22,7 +22,7 @@ const PersistentVolumeClaim kind.Kind = "PersistentVolumeClaim"
 func persistentVolumeClaim() *kind.Info {
 	return &kind.Info{
 		Kind: PersistentVolumeClaim, Version: "v1", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
-		Namespaced: true, ReturnsDeleted: true, Unwritten: true, Inert: true,
+		Namespaced: true, ReturnsDeleted: true, Unwritten: true, Inert: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolumeClaim, *v1.PersistentVolumeClaim]{
 			Defaults: func(c *v1.PersistentVolumeClaim) {
 				fields.Default(&c.Status.Phase, v1.ClaimPending)
@@ -51,7 +51,17 @@ func persistentVolumeClaim() *kind.Info {
 				return podspec.ValidateClaim(&c.Spec, field.NewPath("spec"))
 			},
 			CheckUpdate: validateClaimUpdate,
-			Table:       persistentVolumeClaimTable(),
+			Warn: func(c, _ *v1.PersistentVolumeClaim, sub string) []string {
+				if sub != "" {
+					return nil
+				}
+				var out []string
+				if _, ok := c.Annotations[v1.BetaStorageClassAnnotation]; ok {
+					out = append(out, field.NewPath("metadata", "annotations").Key(v1.BetaStorageClassAnnotation).String()+`: deprecated since v1.8; use "storageClassName" attribute instead`)
+				}
+				return append(out, podspec.ClaimWarnings(&c.Spec, field.NewPath("spec"))...)
+			},
+			Table: persistentVolumeClaimTable(),
 			Gated: func(c *v1.PersistentVolumeClaim) []string {
 				if elsewhere(c.Spec.DataSourceRef) {
 					return []string{"spec.dataSourceRef with a namespace (CrossNamespaceVolumeDataSource)"}

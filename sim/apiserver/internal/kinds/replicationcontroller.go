@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -24,7 +26,7 @@ const ReplicationController kind.Kind = "ReplicationController"
 func replicationController() *kind.Info {
 	return &kind.Info{
 		Kind: ReplicationController, Version: "v1", Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
-		Namespaced: true, OrphansByDefault: true, Unwritten: true,
+		Namespaced: true, OrphansByDefault: true, Unwritten: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.ReplicationController, *v1.ReplicationController]{
 			Defaults: setReplicationControllerDefaults,
 			Halves: kind.SpecAndStatus(func(rc *v1.ReplicationController) (*v1.ReplicationControllerSpec, *v1.ReplicationControllerStatus) {
@@ -43,6 +45,13 @@ func replicationController() *kind.Info {
 			},
 			Fields: func(rc *v1.ReplicationController) selectable.Set {
 				return selectable.Set{"status.replicas": strconv.Itoa(int(rc.Status.Replicas))}
+			},
+			Warn: func(rc, old *v1.ReplicationController, _ string) []string {
+				texts := validation.IsDNS1123Label(rc.Name)
+				if old != nil || len(texts) == 0 {
+					return nil
+				}
+				return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", texts)}
 			},
 			Table: replicationControllerTable(),
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -39,6 +40,7 @@ func resourceClaim() *kind.Info {
 					c.Status = old.Status
 				case "status":
 					c.Spec = old.Spec
+					metav1.ResetObjectMetaForStatus(&c.ObjectMeta, &old.ObjectMeta)
 					dropDeallocated(&c.Status, &old.Status)
 				default:
 					return false

@@ -59,6 +59,12 @@ func resourceSlice() *kind.Info {
 				errs = append(errs, fields.Immutable(s.Spec.Driver, old.Spec.Driver, spec.Child("driver"))...)
 				return append(errs, fields.Immutable(s.Spec.NodeName, old.Spec.NodeName, spec.Child("nodeName"))...)
 			},
+			Warn: func(s, _ *slice, _ string) []string {
+				if d := s.Spec.Driver; d != strings.ToLower(d) {
+					return []string{fmt.Sprintf("spec.driver: driver names should be lowercase; %q contains uppercase characters", d)}
+				}
+				return nil
+			},
 			Fields: func(s *slice) selectable.Set {
 				return selectable.Set{resourcev1.ResourceSliceSelectorNodeName: node(s), resourcev1.ResourceSliceSelectorDriver: s.Spec.Driver}
 			},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -31,6 +32,18 @@ func volumeAttachment() *kind.Info {
 			Halves: kind.SpecAndStatus(func(a *storagev1.VolumeAttachment) (*storagev1.VolumeAttachmentSpec, *storagev1.VolumeAttachmentStatus) {
 				return &a.Spec, &a.Status
 			}),
+			Keep: func(a, old *storagev1.VolumeAttachment, sub string) bool {
+				switch sub {
+				case "":
+					a.Status = old.Status
+				case "status":
+					a.Spec = old.Spec
+					metav1.ResetObjectMetaForStatus(&a.ObjectMeta, &old.ObjectMeta)
+				default:
+					return false
+				}
+				return true
+			},
 			Check: validateVolumeAttachment,
 			CheckUpdate: func(a, old *storagev1.VolumeAttachment, _ string) field.ErrorList {
 				return append(validateVolumeAttachment(a), fields.Immutable(a.Spec, old.Spec, field.NewPath("spec"))...)

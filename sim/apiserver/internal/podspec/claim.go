@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -50,6 +51,22 @@ func ValidateClaim(s *v1.PersistentVolumeClaimSpec, path *field.Path) field.Erro
 		errs = append(errs, fields.DNSName(*n, path.Child("volumeAttributesClassName"))...)
 	}
 	return errs
+}
+
+// ClaimWarnings tells of sizes that are no number of bytes
+// (GetWarningsForPersistentVolumeClaimSpec).
+func ClaimWarnings(s *v1.PersistentVolumeClaimSpec, path *field.Path) []string {
+	var out []string
+	for _, l := range []struct {
+		name string
+		list v1.ResourceList
+	}{{"requests", s.Resources.Requests}, {"limits", s.Resources.Limits}} {
+		if q := l.list[v1.ResourceStorage]; q.MilliValue()%1000 != 0 {
+			p := path.Child("resources", l.name).Key(string(v1.ResourceStorage))
+			out = append(out, fmt.Sprintf("%s: fractional byte value %q is invalid, must be an integer", p, q.String()))
+		}
+	}
+	return out
 }
 
 // ValidateAccessModes checks how a volume is or shall be accessed: by one pod alone,
