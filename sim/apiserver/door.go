@@ -3,6 +3,7 @@ package apiserver
 import (
 	"time"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
@@ -108,6 +109,9 @@ func Objects[T table.Pointer](s *Store, k Kind) []T { return store.Objects[T](s,
 func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time) {
 	store.SetDisruptionAllowed(st, now)
 }
+
+// GoNames is a value of an error as upstream prints it.
+func GoNames(v any) any { return fields.GoNames(v) }
 
 // NewKinds returns the table of the kinds that the API serves: it decodes and
 // checks manifests without a cluster.

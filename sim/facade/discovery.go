@@ -146,6 +146,8 @@ func (k *servedKind) discover() []metav1.APIResource {
 		StorageVersionHash: discovery.StorageVersionHash(stored.Group, stored.Version, stored.Kind),
 	}
 	switch {
+	case k.review != nil:
+		main.Verbs, main.StorageVersionHash = createVerbs, ""
 	case row.CustomKind != "":
 		main.Verbs = customVerbs
 	case !deletesCollection(row):

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -61,6 +62,9 @@ func New(o Options) *Facade {
 	o.API.Store().GiveAddresses(o.API.Loop().Now())
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
+	if err := f.addReviews(); err != nil {
+		panic(fmt.Sprintf("facade: %v", err)) // a mistake of the libraries
+	}
 	f.watches = newWatches(o)
 	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
 	f.paths = f.rootPaths()
@@ -114,6 +118,9 @@ func (f *Facade) refuse(w http.ResponseWriter, req *http.Request, code int) {
 
 // handler returns what serves a request, or the code by which it is refused.
 func (k *servedKind) handler(info *request.RequestInfo, method string) (http.HandlerFunc, int) {
+	if k.review != nil {
+		return k.review.handler(k.scope, info, k.row.Namespaced, method), http.StatusMethodNotAllowed
+	}
 	scope, store := k.scope, k.storage
 	if sub := info.Subresource; sub != "" {
 		if own := k.own[sub]; own != nil {

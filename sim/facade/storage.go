@@ -153,6 +153,7 @@ func (s *storage) create(ctx context.Context, api *apiserver.Server, obj runtime
 	}
 	o := obj.(apiserver.Object)
 	stampFields(o, nil, api.Loop().Now())
+	askedBy(ctx, o)
 	out, err := s.written(api, dryRun, func() (apiserver.Object, error) { return api.Create(o) })
 	if err == nil {
 		s.warn(ctx, out, nil)
