@@ -172,6 +172,9 @@ func (s *strategy) validateRules(found field.ErrorList, o, was map[string]any, o
 // Warnings implements kind.Strategy.
 func (*strategy) Warnings(_, _ kind.Object, _ string) []string { return nil }
 
+// Unsimulated implements kind.Strategy.
+func (*strategy) Unsimulated(kind.Object) field.ErrorList { return nil }
+
 // HasGeneration implements kind.Strategy.
 func (*strategy) HasGeneration() bool { return true }
 

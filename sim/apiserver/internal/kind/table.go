@@ -153,8 +153,8 @@ func DecodeStrictly(data []byte, into any) error {
 }
 
 // Validate defaults and validates a copy of a manifest without a cluster: what
-// Create would refuse for the manifest's own sake is an error that names the
-// fields.
+// Create would refuse for the manifest's own sake, or nothing would act on, is an error
+// that names the fields.
 func (t *Table) Validate(obj Object) error {
 	in := t.Of(obj)
 	if in == nil {
@@ -169,7 +169,7 @@ func (t *Table) Validate(obj Object) error {
 	}
 	in.SetDefaults(c)
 	in.UseUID(c, c.GetUID())
-	if errs := append(in.ValidateMeta(c), in.Validate(c, false)...); len(errs) > 0 {
+	if errs := append(append(in.ValidateMeta(c), in.Validate(c, false)...), in.Unsimulated(c)...); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(), c.GetName(), errs)
 	}
 	return nil

@@ -48,6 +48,10 @@ type Strategy interface {
 	// and is accepted all the same; old is nil for a new one.
 	Warnings(obj, old Object, sub string) []string
 
+	// Unsimulated refuses of a manifest what the API takes but nothing acts on: of a
+	// scenario, not of clients.
+	Unsimulated(Object) field.ErrorList
+
 	// HasGeneration reports whether objects of the kind count the changes of their
 	// spec, NewGeneration whether an update is one that counts.
 	HasGeneration() bool
@@ -102,6 +106,8 @@ type Typed[T any, P interface {
 	Users func(*T) field.ErrorList
 	// CheckUpdate is ValidateUpdate. Nil is Check, as most of upstream's are.
 	CheckUpdate func(obj, old *T, sub string) field.ErrorList
+	// Idle is Unsimulated. Nil: nothing is refused.
+	Idle func(*T) field.ErrorList
 	// Warn is Warnings. Nil: there are none.
 	Warn func(obj, old *T, sub string) []string
 	// TrustsStatus lets updates of subresources go through unchecked: only
@@ -243,6 +249,13 @@ func (t *Typed[T, P]) Warnings(obj, old Object, sub string) []string {
 		was = t.of(old)
 	}
 	return t.Warn(t.of(obj), was, sub)
+}
+
+func (t *Typed[T, P]) Unsimulated(o Object) field.ErrorList {
+	if t.Idle == nil {
+		return nil
+	}
+	return t.Idle(t.of(o))
 }
 
 func (t *Typed[T, P]) HasGeneration() bool { return t.CountsSpec || t.Generation != nil }

@@ -3,8 +3,12 @@ package kinds
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -27,6 +31,7 @@ func controllerRevision() *kind.Info {
 				errs := fields.NonNegative(r.Revision, field.NewPath("revision"))
 				return append(errs, fields.Immutable(r.Data, old.Data, field.NewPath("data"))...)
 			},
+			Table: controllerRevisionTable(),
 		},
 	}
 }
@@ -49,4 +54,20 @@ func validateControllerRevision(r *appsv1.ControllerRevision) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+func controllerRevisionTable() []kind.Column[appsv1.ControllerRevision] {
+	type revision = appsv1.ControllerRevision
+	return []kind.Column[revision]{
+		kind.NameColumn[revision](),
+		textColumn("Controller", "Controller of the object", func(r *revision) string {
+			ref := metav1.GetControllerOf(r)
+			if ref == nil {
+				return none
+			}
+			return strings.ToLower(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind().String()) + "/" + ref.Name
+		}),
+		{Name: "Revision", Type: "string", Description: revision{}.SwaggerDoc()["revision"], Cell: func(r *revision, _ time.Time) any { return r.Revision }},
+		kind.AgeColumn[revision](),
+	}
 }

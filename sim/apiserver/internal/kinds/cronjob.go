@@ -1,11 +1,17 @@
 package kinds
 
 import (
+	"errors"
+	"fmt"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -19,7 +25,7 @@ const CronJob kind.Kind = "CronJob"
 // cronJob returns the row of CronJob (pkg/registry/batch/cronjob/strategy.go).
 func cronJob() *kind.Info {
 	return &kind.Info{
-		Kind: CronJob, Group: "batch", Version: "v1", Resource: "cronjobs", Namespaced: true,
+		Kind: CronJob, Group: "batch", Version: "v1", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[batchv1.CronJob, *batchv1.CronJob]{
 			Defaults:     setCronJobDefaults,
 			CountsSpec:   true,
@@ -27,6 +33,8 @@ func cronJob() *kind.Info {
 			Check:        func(c *batchv1.CronJob) field.ErrorList { return validateCronJob(c, nil, "") },
 			TrustsStatus: true,
 			CheckUpdate:  validateCronJob,
+			Warn:         warningsOfCronJob,
+			Table:        cronJobTable(),
 		},
 	}
 }
@@ -60,7 +68,7 @@ func validateCronJob(c, old *batchv1.CronJob, _ string) field.ErrorList {
 	}
 	// Each job has to have a selector of its own.
 	if m := s.JobTemplate.Spec.ManualSelector; m != nil && *m {
-		errs = append(errs, field.NotSupported(job.Child("manualSelector"), "true", []string{"nil", "false"}))
+		errs = append(errs, field.NotSupported(job.Child("manualSelector"), true, []string{"nil", "false"}))
 	}
 	errs = append(errs, fields.NonNegativePtr(s.SuccessfulJobsHistoryLimit, path.Child("successfulJobsHistoryLimit"))...)
 	errs = append(errs, fields.NonNegativePtr(s.FailedJobsHistoryLimit, path.Child("failedJobsHistoryLimit"))...)
@@ -70,20 +78,38 @@ func validateCronJob(c, old *batchv1.CronJob, _ string) field.ErrorList {
 	return errs
 }
 
-// validateSchedule checks a cron expression. What names a zone is refused before
-// it is parsed: the parser panics on some ("TZ=UTC") and asks the machine for others.
+// validateSchedule checks a cron expression, in which no zone may stand: it has a field
+// of its own.
 func validateSchedule(text string, path *field.Path) field.ErrorList {
-	switch {
-	case text == "":
+	if text == "" {
 		return field.ErrorList{field.Required(path, "")}
-	// The zone has a field of its own.
-	case strings.Contains(text, "TZ"):
-		return field.ErrorList{field.Invalid(path, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")}
 	}
-	if _, err := cron.ParseStandard(text); err != nil {
-		return field.ErrorList{field.Invalid(path, text, err.Error())}
+	var errs field.ErrorList
+	if err := parseSchedule(text); err != nil {
+		errs = append(errs, field.Invalid(path, text, err.Error()))
 	}
-	return nil
+	if strings.Contains(text, "TZ") {
+		errs = append(errs, field.Invalid(path, text, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+	}
+	return errs
+}
+
+// parseSchedule says what is wrong with a cron expression. A zone is taken off first: the
+// parser would ask the machine for it, and panics where nothing follows.
+func parseSchedule(text string) error {
+	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
+		zone, rest, ok := strings.Cut(text, " ")
+		if !ok { // what upstream catches of the parser's panic
+			return errors.New("invalid schedule format: runtime error: slice bounds out of range [:-1]")
+		}
+		_, zone, _ = strings.Cut(zone, "=")
+		if _, err := timezone.Load(zone); err != nil {
+			return fmt.Errorf("provided bad location %s: %v", zone, err)
+		}
+		text = strings.TrimSpace(rest)
+	}
+	_, err := cron.ParseStandard(text)
+	return err
 }
 
 // validateTimeZone is validateTimeZone. Zones come from the program's own data, not
@@ -94,11 +120,64 @@ func validateTimeZone(zone *string, path *field.Path) field.ErrorList {
 		return nil
 	case *zone == "":
 		return field.ErrorList{field.Invalid(path, *zone, "timeZone must be nil or non-empty string")}
-	case strings.EqualFold(*zone, "Local"):
-		return field.ErrorList{field.Invalid(path, *zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	component := regexp.MustCompile(`^[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}$`)
+	for part := range strings.SplitSeq(*zone, "/") {
+		if part == "." || part == ".." || !component.MatchString(part) {
+			return field.ErrorList{field.Invalid(path, *zone, "unknown time zone "+*zone)}
+		}
+	}
+	var errs field.ErrorList
+	if strings.EqualFold(*zone, "Local") {
+		errs = append(errs, field.Invalid(path, *zone, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
+	}
+	if *zone == "Local" { // the library knows it in this writing
+		return errs
 	}
 	if _, err := timezone.Load(*zone); err != nil {
-		return field.ErrorList{field.Invalid(path, *zone, err.Error())}
+		errs = append(errs, field.Invalid(path, *zone, err.Error()))
 	}
-	return nil
+	return errs
+}
+
+func warningsOfCronJob(c, old *batchv1.CronJob, sub string) []string {
+	path := field.NewPath("spec", "jobTemplate", "spec")
+	switch {
+	case sub != "" || old != nil && old.Generation == c.Generation:
+		return nil
+	case old != nil:
+		return jobSpecWarnings(&c.Spec.JobTemplate.Spec, path)
+	}
+	return append(hostNameWarnings(c.Name), jobSpecWarnings(&c.Spec.JobTemplate.Spec, path)...)
+}
+
+func cronJobTable() []kind.Column[batchv1.CronJob] {
+	type cronJob = batchv1.CronJob
+	doc, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
+	columns := []kind.Column[cronJob]{
+		kind.NameColumn[cronJob](),
+		textColumn("Schedule", doc["schedule"], func(c *cronJob) string { return c.Spec.Schedule }),
+		textColumn("Timezone", doc["timeZone"], func(c *cronJob) string {
+			if c.Spec.TimeZone == nil {
+				return none
+			}
+			return *c.Spec.TimeZone
+		}),
+		{Name: "Suspend", Type: "boolean", Description: doc["suspend"], Cell: func(c *cronJob, _ time.Time) any {
+			if valueOf(c.Spec.Suspend) {
+				return "True"
+			}
+			return "False"
+		}},
+		numberColumn("Active", "integer", status["active"], func(c *cronJob) int32 { return int32(len(c.Status.Active)) }),
+		{Name: "Last Schedule", Type: "string", Description: status["lastScheduleTime"], Cell: func(c *cronJob, now time.Time) any {
+			if c.Status.LastScheduleTime == nil {
+				return none
+			}
+			return kind.Age(*c.Status.LastScheduleTime, now)
+		}},
+		kind.AgeColumn[cronJob](),
+	}
+	columns = append(columns, containerColumns(func(c *cronJob) *v1.PodTemplateSpec { return &c.Spec.JobTemplate.Spec.Template })...)
+	return append(columns, selectorColumn(batchv1.JobSpec{}.SwaggerDoc()["selector"], func(c *cronJob) *metav1.LabelSelector { return c.Spec.JobTemplate.Spec.Selector }))
 }

@@ -5,7 +5,10 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -22,7 +25,7 @@ const DaemonSet kind.Kind = "DaemonSet"
 // daemonSet returns the row of DaemonSet (pkg/registry/apps/daemonset/strategy.go).
 func daemonSet() *kind.Info {
 	return &kind.Info{
-		Kind: DaemonSet, Group: "apps", Version: "v1", Resource: "daemonsets", Namespaced: true,
+		Kind: DaemonSet, Group: "apps", Version: "v1", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[appsv1.DaemonSet, *appsv1.DaemonSet]{
 			Defaults: setDaemonSetDefaults,
 			Halves:   kind.SpecAndStatus(func(o *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) { return &o.Spec, &o.Status }),
@@ -37,11 +40,14 @@ func daemonSet() *kind.Info {
 				countTemplateGeneration(ds, old)
 				return !equality.Semantic.DeepEqual(&ds.Spec, &old.Spec)
 			},
-			Check:        validateDaemonSet,
-			TrustsStatus: true,
-			CheckUpdate: func(o, old *appsv1.DaemonSet, _ string) field.ErrorList {
+			Check: validateDaemonSet,
+			CheckUpdate: func(o, old *appsv1.DaemonSet, sub string) field.ErrorList {
+				if sub != "" {
+					return validateDaemonSetStatus(&o.Status, &old.Status)
+				}
 				return append(validateDaemonSet(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 			},
+			Table: daemonSetTable(),
 		},
 	}
 }
@@ -96,7 +102,10 @@ func countTemplateGeneration(ds, old *appsv1.DaemonSet) {
 // validateDaemonSet is ValidateDaemonSet.
 func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	s, path := &ds.Spec, field.NewPath("spec")
-	errs := podspec.ValidateSelector(s.Selector, "daemonset", path.Child("selector"))
+	var errs field.ErrorList
+	if s.Selector != nil { // nil selects nothing, also not what the template makes
+		errs = podspec.ValidateSelector(s.Selector, "daemonset", path.Child("selector"))
+	}
 	errs = append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "DaemonSet", path)...)
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, fields.NonNegativePtr(s.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
@@ -108,7 +117,7 @@ func validateDaemonSet(ds *appsv1.DaemonSet) field.ErrorList {
 	case appsv1.RollingUpdateDaemonSetStrategyType:
 		return append(errs, validateDaemonSetRolling(s.UpdateStrategy.RollingUpdate, up.Child("rollingUpdate"))...)
 	}
-	return append(errs, field.NotSupported(up, s.UpdateStrategy.Type, []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
+	return append(errs, field.NotSupported(up, fields.GoNames(s.UpdateStrategy), []appsv1.DaemonSetUpdateStrategyType{appsv1.RollingUpdateDaemonSetStrategyType, appsv1.OnDeleteDaemonSetStrategyType}))
 }
 
 // validateDaemonSetRolling is ValidateRollingUpdateDaemonSet: an update goes either
@@ -127,4 +136,30 @@ func validateDaemonSetRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path
 		errs = append(errs, field.Required(path.Child("maxUnavailable"), "cannot be 0 when maxSurge is 0"))
 	}
 	return errs
+}
+
+// validateDaemonSetStatus is ValidateDaemonSetStatusUpdate.
+func validateDaemonSetStatus(s, was *appsv1.DaemonSetStatus) field.ErrorList {
+	errs := validateCounts(s.ObservedGeneration,
+		count{"currentNumberScheduled", s.CurrentNumberScheduled}, count{"numberMisscheduled", s.NumberMisscheduled},
+		count{"desiredNumberScheduled", s.DesiredNumberScheduled}, count{"numberReady", s.NumberReady},
+		count{"updatedNumberScheduled", s.UpdatedNumberScheduled}, count{"numberAvailable", s.NumberAvailable}, count{"numberUnavailable", s.NumberUnavailable})
+	return append(errs, validateCollisions(s.CollisionCount, was.CollisionCount)...)
+}
+
+func daemonSetTable() []kind.Column[appsv1.DaemonSet] {
+	type set = appsv1.DaemonSet
+	doc := appsv1.DaemonSetStatus{}.SwaggerDoc()
+	columns := []kind.Column[set]{
+		kind.NameColumn[set](),
+		numberColumn("Desired", "integer", doc["desiredNumberScheduled"], func(s *set) int32 { return s.Status.DesiredNumberScheduled }),
+		numberColumn("Current", "integer", doc["currentNumberScheduled"], func(s *set) int32 { return s.Status.CurrentNumberScheduled }),
+		numberColumn("Ready", "integer", doc["numberReady"], func(s *set) int32 { return s.Status.NumberReady }),
+		numberColumn("Up-to-date", "integer", doc["updatedNumberScheduled"], func(s *set) int32 { return s.Status.UpdatedNumberScheduled }),
+		numberColumn("Available", "integer", doc["numberAvailable"], func(s *set) int32 { return s.Status.NumberAvailable }),
+		textColumn("Node Selector", v1.PodSpec{}.SwaggerDoc()["nodeSelector"], func(s *set) string { return labels.FormatLabels(s.Spec.Template.Spec.NodeSelector) }),
+		kind.AgeColumn[set](),
+	}
+	columns = append(columns, containerColumns(func(s *set) *v1.PodTemplateSpec { return &s.Spec.Template })...)
+	return append(columns, selectorColumn(appsv1.DaemonSetSpec{}.SwaggerDoc()["selector"], func(s *set) *metav1.LabelSelector { return s.Spec.Selector }))
 }

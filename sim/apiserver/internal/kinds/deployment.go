@@ -1,8 +1,12 @@
 package kinds
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,7 +23,7 @@ const Deployment kind.Kind = "Deployment"
 // does, because they are copied to its replica sets.
 func deployment() *kind.Info {
 	return &kind.Info{
-		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", Namespaced: true,
+		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[appsv1.Deployment, *appsv1.Deployment]{
 			Defaults: setDeploymentDefaults,
 			Halves: kind.SpecAndStatus(func(o *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
@@ -28,14 +32,23 @@ func deployment() *kind.Info {
 			Generation: func(d, old *appsv1.Deployment, sub string) bool { // annotations count too (pkg/registry/apps/deployment/strategy.go)
 				return sub == "" && (!equality.Semantic.DeepEqual(d.Annotations, old.Annotations) || !equality.Semantic.DeepEqual(&d.Spec, &old.Spec))
 			},
-			Check:        validateDeployment,
-			TrustsStatus: true,
-			CheckUpdate: func(o, old *appsv1.Deployment, _ string) field.ErrorList {
+			Check: validateDeployment,
+			CheckUpdate: func(o, old *appsv1.Deployment, sub string) field.ErrorList {
+				if sub != "" {
+					return validateDeploymentStatus(&o.Status, &old.Status)
+				}
 				return append(validateDeployment(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 			},
 			Scaled: func(o *appsv1.Deployment) kind.Scale {
 				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
 			},
+			Warn: func(o, old *appsv1.Deployment, _ string) []string {
+				if old != nil {
+					return nil
+				}
+				return hostNameWarnings(o.Name)
+			},
+			Table: deploymentTable(),
 		},
 	}
 }
@@ -64,7 +77,7 @@ func validateDeployment(d *appsv1.Deployment) field.ErrorList {
 	s, path := &d.Spec, field.NewPath("spec")
 	errs := fields.NonNegativePtr(s.Replicas, path.Child("replicas"))
 	errs = append(errs, podspec.ValidateSelector(s.Selector, "deployment", path.Child("selector"))...)
-	errs = append(errs, podspec.ValidateLongRunning(&s.Template, s.Selector, "ReplicaSet", path)...)
+	errs = append(errs, validateReplicas(&s.Template, s.Selector, path)...)
 	errs = append(errs, validateDeploymentStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	errs = append(errs, fields.NonNegativePtr(s.RevisionHistoryLimit, path.Child("revisionHistoryLimit"))...)
@@ -96,5 +109,37 @@ func validateDeploymentStrategy(s *appsv1.DeploymentStrategy, path *field.Path) 
 		}
 		return append(errs, fields.AtMost100Percent(r.MaxUnavailable, path.Child("maxUnavailable"))...)
 	}
-	return field.ErrorList{field.NotSupported(path, s.Type, []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+	return field.ErrorList{field.NotSupported(path, fields.GoNames(*s), []appsv1.DeploymentStrategyType{appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
+}
+
+// validateDeploymentStatus is ValidateDeploymentStatusUpdate.
+func validateDeploymentStatus(s, was *appsv1.DeploymentStatus) field.ErrorList {
+	updated, ready, available := count{"updatedReplicas", s.UpdatedReplicas}, count{"readyReplicas", s.ReadyReplicas}, count{"availableReplicas", s.AvailableReplicas}
+	errs := validateCounts(s.ObservedGeneration, count{"replicas", s.Replicas}, updated, ready, available,
+		count{"unavailableReplicas", s.UnavailableReplicas}, count{"terminatingReplicas", valueOf(s.TerminatingReplicas)})
+	errs = append(errs, atMost(s.Replicas, "status.replicas", updated, ready, available)...)
+	errs = append(errs, atMost(s.ReadyReplicas, "readyReplicas", available)...)
+	return append(errs, validateCollisions(s.CollisionCount, was.CollisionCount)...)
+}
+
+func deploymentTable() []kind.Column[appsv1.Deployment] {
+	type deployment = appsv1.Deployment
+	doc := appsv1.DeploymentStatus{}.SwaggerDoc()
+	columns := []kind.Column[deployment]{
+		kind.NameColumn[deployment](),
+		textColumn("Ready", "Number of the pod with ready state", func(d *deployment) string {
+			return fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, valueOf(d.Spec.Replicas))
+		}),
+		numberColumn("Up-to-date", "string", doc["updatedReplicas"], func(d *deployment) int32 { return d.Status.UpdatedReplicas }),
+		numberColumn("Available", "string", doc["availableReplicas"], func(d *deployment) int32 { return d.Status.AvailableReplicas }),
+		kind.AgeColumn[deployment](),
+	}
+	columns = append(columns, containerColumns(func(d *deployment) *v1.PodTemplateSpec { return &d.Spec.Template })...)
+	return append(columns, wide(textColumn("Selector", appsv1.DeploymentSpec{}.SwaggerDoc()["selector"], func(d *deployment) string {
+		s, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+		if err != nil {
+			return "<invalid>"
+		}
+		return s.String()
+	})))
 }

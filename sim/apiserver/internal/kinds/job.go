@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -29,7 +31,7 @@ const Job kind.Kind = "Job"
 // job returns the row of Job (pkg/registry/batch/job/strategy.go).
 func job() *kind.Info {
 	return &kind.Info{
-		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Namespaced: true, OrphansByDefault: true,
+		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Categories: []string{"all"}, Namespaced: true, OrphansByDefault: true,
 		DeleteWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		Strategy: &kind.Typed[batchv1.Job, *batchv1.Job]{
 			Defaults:   setJobDefaults,
@@ -42,6 +44,8 @@ func job() *kind.Info {
 			Check:        validateJob,
 			TrustsStatus: true,
 			CheckUpdate:  validateJobUpdate,
+			Warn:         warningsOfJob,
+			Table:        jobTable(),
 		},
 	}
 }
@@ -104,27 +108,36 @@ func generateJobSelector(j *batchv1.Job, uid types.UID) {
 	match := map[string]string{batchv1.ControllerUidLabel: string(uid)}
 	maps.Copy(match, j.Spec.Selector.MatchLabels)
 	j.Spec.Selector.MatchLabels = match
+	// Upstream defaults what it reads from its storage, which copies them.
+	if len(j.Labels) == 0 {
+		j.Labels = maps.Clone(labels)
+	}
 }
 
 // validateJob is ValidateJob. The pods of an indexed one have its name and their
 // index for a host name, of which the longest must be a label.
 func validateJob(j *batchv1.Job) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := validateJobLabels(j)
-	errs = append(errs, validateJobSpec(&j.Spec, path)...)
-	if sel := j.Spec.Selector; sel == nil {
-		errs = append(errs, field.Required(path.Child("selector"), ""))
-	} else {
-		errs = append(errs, metavalidation.ValidateLabelSelector(sel, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
-		if s, err := metav1.LabelSelectorAsSelector(sel); err == nil && !s.Matches(labels.Set(j.Spec.Template.Labels)) {
-			errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), j.Spec.Template.Labels, "`selector` does not match template `labels`"))
-		}
-	}
+	errs := append(validateJobLabels(j), validateWholeJobSpec(&j.Spec)...)
 	if isIndexed(&j.Spec) && j.Spec.Completions != nil && *j.Spec.Completions > 0 {
 		host := fmt.Sprintf("%s-%d", j.Name, *j.Spec.Completions-1)
 		if len(validation.IsDNS1123Label(host)) > 0 {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), j.Name, "will not able to create pod with invalid DNS label: "+host))
 		}
+	}
+	return errs
+}
+
+// validateWholeJobSpec is ValidateJobSpec.
+func validateWholeJobSpec(s *batchv1.JobSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validateJobSpec(s, path)
+	if s.Selector == nil {
+		errs = append(errs, field.Required(path.Child("selector"), ""))
+	} else {
+		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	}
+	if sel, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !sel.Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
 	}
 	return errs
 }
@@ -160,9 +173,9 @@ func validateJobLabels(j *batchv1.Job) field.ErrorList {
 // Completions of an indexed job may change together with its parallelism (elastic
 // indexed jobs).
 func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
-	errs := validateJob(j)
 	path := field.NewPath("spec")
 	s, was := &j.Spec, &old.Spec
+	errs := append(validateJob(j), validateWholeJobSpec(s)...) // as upstream, twice
 	completions := path.Child("completions")
 	switch {
 	// Without indexes, pods are counted towards completions, which stay.
@@ -173,7 +186,11 @@ func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
 	}
 	errs = append(errs, fields.Immutable(s.Selector, was.Selector, path.Child("selector"))...)
 	// Immutable but for what may change of a job that nothing runs of.
-	errs = append(errs, fields.Immutable(&s.Template, mutableTemplate(j, old), path.Child("template"))...)
+	if t, mutable := mutableTemplate(j, old); mutable {
+		errs = append(errs, fields.Immutable(s.Template.Spec, t.Spec, path.Child("template", "spec"))...)
+	} else {
+		errs = append(errs, fields.Immutable(&s.Template, t, path.Child("template"))...)
+	}
 	errs = append(errs, fields.Immutable(s.CompletionMode, was.CompletionMode, path.Child("completionMode"))...)
 	errs = append(errs, fields.Immutable(s.PodFailurePolicy, was.PodFailurePolicy, path.Child("podFailurePolicy"))...)
 	errs = append(errs, fields.Immutable(s.BackoffLimitPerIndex, was.BackoffLimitPerIndex, path.Child("backoffLimitPerIndex"))...)
@@ -182,8 +199,9 @@ func validateJobUpdate(j, old *batchv1.Job, _ string) field.ErrorList {
 }
 
 // mutableTemplate returns the old template with what may change of a suspended
-// job's taken from the new one: resources, and where pods may run.
-func mutableTemplate(j, old *batchv1.Job) *v1.PodTemplateSpec {
+// job's taken from the new one: resources, and where pods may run. It reports whether
+// anything may.
+func mutableTemplate(j, old *batchv1.Job) (*v1.PodTemplateSpec, bool) {
 	// Nothing runs by the template of a job that is suspended and has stopped.
 	suspended := old.Spec.Suspend != nil && *old.Spec.Suspend
 	stopped := old.Status.StartTime == nil
@@ -192,7 +210,7 @@ func mutableTemplate(j, old *batchv1.Job) *v1.PodTemplateSpec {
 	}
 	t := old.Spec.Template.DeepCopy()
 	if !suspended || !stopped || old.Status.Active > 0 {
-		return t
+		return t, false
 	}
 	is := &j.Spec.Template
 	t.Annotations, t.Labels = is.Annotations, is.Labels
@@ -210,10 +228,79 @@ func mutableTemplate(j, old *batchv1.Job) *v1.PodTemplateSpec {
 	}
 	for _, l := range [][2][]v1.Container{{t.Spec.Containers, is.Spec.Containers}, {t.Spec.InitContainers, is.Spec.InitContainers}} {
 		for i := range l[0] {
-			if i < len(l[1]) && l[0][i].Name == l[1][i].Name {
+			if len(l[0]) == len(l[1]) && l[0][i].Name == l[1][i].Name {
 				l[0][i].Resources = l[1][i].Resources
 			}
 		}
 	}
-	return t
+	return t, true
+}
+
+// warningsOfJob are those of a name that is no host's, and of lists of indexes that may
+// grow too long for the status (pkg/api/job/warnings.go).
+func warningsOfJob(j, old *batchv1.Job, sub string) []string {
+	switch {
+	case sub != "" || old != nil && old.Generation == j.Generation:
+		return nil
+	case old != nil:
+		return jobSpecWarnings(&j.Spec, field.NewPath("spec"))
+	}
+	return append(hostNameWarnings(j.Name), jobSpecWarnings(&j.Spec, field.NewPath("spec"))...)
+}
+
+func jobTable() []kind.Column[batchv1.Job] {
+	columns := []kind.Column[batchv1.Job]{
+		kind.NameColumn[batchv1.Job](),
+		textColumn("Status", "Status of the job.", jobState),
+		textColumn("Completions", batchv1.JobStatus{}.SwaggerDoc()["succeeded"], jobCompletions),
+		{Name: "Duration", Type: "string", Description: "Time required to complete the job.", Cell: func(j *batchv1.Job, now time.Time) any {
+			s := &j.Status
+			switch {
+			case s.StartTime == nil:
+				return ""
+			case s.CompletionTime == nil:
+				return duration.HumanDuration(now.Sub(s.StartTime.Time))
+			}
+			return duration.HumanDuration(s.CompletionTime.Sub(s.StartTime.Time))
+		}},
+		kind.AgeColumn[batchv1.Job](),
+	}
+	columns = append(columns, containerColumns(func(j *batchv1.Job) *v1.PodTemplateSpec { return &j.Spec.Template })...)
+	return append(columns, selectorColumn(batchv1.JobSpec{}.SwaggerDoc()["selector"], func(j *batchv1.Job) *metav1.LabelSelector { return j.Spec.Selector }))
+}
+
+// jobState says how a job is doing, by the first of its conditions that says so.
+func jobState(j *batchv1.Job) string {
+	is := func(t batchv1.JobConditionType) bool {
+		for _, c := range j.Status.Conditions {
+			if c.Type == t {
+				return c.Status == v1.ConditionTrue
+			}
+		}
+		return false
+	}
+	for _, t := range []batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed} {
+		if is(t) {
+			return string(t)
+		}
+	}
+	if j.DeletionTimestamp != nil {
+		return "Terminating"
+	}
+	for _, t := range []batchv1.JobConditionType{batchv1.JobSuspended, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet} {
+		if is(t) {
+			return string(t)
+		}
+	}
+	return "Running"
+}
+
+func jobCompletions(j *batchv1.Job) string {
+	if n := j.Spec.Completions; n != nil {
+		return fmt.Sprintf("%d/%d", j.Status.Succeeded, *n)
+	}
+	if n := valueOf(j.Spec.Parallelism); n > 1 {
+		return fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, n)
+	}
+	return fmt.Sprintf("%d/1", j.Status.Succeeded)
 }

@@ -116,7 +116,7 @@ func validateOnPodConditions(on []batchv1.PodFailurePolicyOnPodConditionsPattern
 // job to succeed.
 func validateSuccessPolicy(s *batchv1.JobSpec, path *field.Path) field.ErrorList {
 	if !isIndexed(s) {
-		return field.ErrorList{field.Invalid(path, *s.SuccessPolicy, "requires indexed completion mode")}
+		return field.ErrorList{field.Invalid(path, fields.GoNames(*s.SuccessPolicy), "requires indexed completion mode")}
 	}
 	path = path.Child("rules")
 	rules := s.SuccessPolicy.Rules

@@ -37,6 +37,14 @@ func setJobSpecDefaults(s *batchv1.JobSpec) {
 	}
 }
 
+// jobSpecWarnings is WarningsForJobSpec.
+func jobSpecWarnings(s *batchv1.JobSpec, path *field.Path) []string {
+	if isIndexed(s) && valueOf(s.Completions) > completionsSoftLimit && valueOf(s.Parallelism) > parallelismAboveSoft {
+		return []string{path.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
+	}
+	return nil
+}
+
 // isIndexed reports whether each pod of a job has an index to do.
 func isIndexed(s *batchv1.JobSpec) bool {
 	return s.CompletionMode != nil && *s.CompletionMode == batchv1.IndexedCompletion

@@ -2,10 +2,8 @@ package kinds
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -20,13 +18,20 @@ const PodDisruptionBudget kind.Kind = "PodDisruptionBudget"
 // (pkg/registry/policy/poddisruptionbudget).
 func podDisruptionBudget() *kind.Info {
 	return &kind.Info{
-		Kind: PodDisruptionBudget, Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", Namespaced: true,
+		Kind: PodDisruptionBudget, Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"}, Namespaced: true, NeedsVersion: true,
 		Strategy: &kind.Typed[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(pdb *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {
 				return &pdb.Spec, &pdb.Status
 			}),
 			Check: validateDisruptionBudget,
+			CheckUpdate: func(pdb, _ *policyv1.PodDisruptionBudget, sub string) field.ErrorList {
+				if sub != "" {
+					return validateDisruptionBudgetStatus(&pdb.Status)
+				}
+				return validateDisruptionBudget(pdb)
+			},
+			Table: disruptionBudgetTable(),
 		},
 	}
 }
@@ -39,10 +44,17 @@ func validateDisruptionBudget(pdb *policyv1.PodDisruptionBudget) field.ErrorList
 	path := field.NewPath("spec")
 	// One would follow from the other, or contradict it.
 	if spec.MinAvailable != nil && spec.MaxUnavailable != nil {
-		errs = append(errs, field.Invalid(path, *spec, "minAvailable and maxUnavailable cannot be both set"))
+		errs = append(errs, field.Invalid(path, fields.GoNames(*spec), "minAvailable and maxUnavailable cannot be both set"))
 	}
-	errs = append(errs, budgetAmount(spec.MinAvailable, path.Child("minAvailable"))...)
-	errs = append(errs, budgetAmount(spec.MaxUnavailable, path.Child("maxUnavailable"))...)
+	for _, a := range []struct {
+		name  string
+		value *intstr.IntOrString
+	}{{"minAvailable", spec.MinAvailable}, {"maxUnavailable", spec.MaxUnavailable}} {
+		if a.value != nil {
+			errs = append(errs, fields.CountOrPercent(a.value, path.Child(a.name))...)
+			errs = append(errs, fields.AtMost100Percent(a.value, path.Child(a.name))...)
+		}
+	}
 	errs = append(errs, metavalidation.ValidateLabelSelector(spec.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
 	if p := spec.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.IfHealthyBudget && *p != policyv1.AlwaysAllow {
 		errs = append(errs, field.NotSupported(path.Child("unhealthyPodEvictionPolicy"), *p, []policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
@@ -50,18 +62,26 @@ func validateDisruptionBudget(pdb *policyv1.PodDisruptionBudget) field.ErrorList
 	return errs
 }
 
-// budgetAmount checks a number or a percentage of up to 100 %.
-func budgetAmount(v *intstr.IntOrString, path *field.Path) field.ErrorList {
-	if v == nil {
-		return nil
+// validateDisruptionBudgetStatus is ValidatePodDisruptionBudgetStatusUpdate.
+func validateDisruptionBudgetStatus(s *policyv1.PodDisruptionBudgetStatus) field.ErrorList {
+	errs := metavalidation.ValidateConditions(s.Conditions, field.NewPath("status", "conditions"))
+	return append(errs, validateCounts(0, count{"disruptionsAllowed", s.DisruptionsAllowed}, count{"currentHealthy", s.CurrentHealthy},
+		count{"desiredHealthy", s.DesiredHealthy}, count{"expectedPods", s.ExpectedPods})...)
+}
+
+func disruptionBudgetTable() []kind.Column[policyv1.PodDisruptionBudget] {
+	type budget = policyv1.PodDisruptionBudget
+	text := func(v *intstr.IntOrString) string {
+		if v == nil {
+			return "N/A"
+		}
+		return v.String()
 	}
-	if v.Type == intstr.Int {
-		return apivalidation.ValidateNonnegativeField(int64(v.IntVal), path)
+	return []kind.Column[budget]{
+		kind.NameColumn[budget](),
+		textColumn("Min Available", "The minimum number of pods that must be available.", func(b *budget) string { return text(b.Spec.MinAvailable) }),
+		textColumn("Max Unavailable", "The maximum number of pods that may be unavailable.", func(b *budget) string { return text(b.Spec.MaxUnavailable) }),
+		numberColumn("Allowed Disruptions", "integer", "Calculated number of pods that may be disrupted at this time.", func(b *budget) int32 { return b.Status.DisruptionsAllowed }),
+		kind.AgeColumn[budget](),
 	}
-	var errs field.ErrorList
-	errs = append(errs, fields.Invalid(path, *v, validation.IsValidPercent(v.StrVal))...)
-	if p, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true); err == nil && p > 100 {
-		errs = append(errs, field.Invalid(path, *v, "must not be greater than 100%"))
-	}
-	return errs
 }

@@ -3,10 +3,12 @@ package kinds
 import (
 	"fmt"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-
 	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -14,8 +16,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// StatefulSet is the kind of stateful sets. The claims of their volumes are
-// refused, since no volume here outlives a pod.
+// StatefulSet is the kind of stateful sets. The claims of their volumes are stored, but
+// refused of a scenario, since nothing here makes them.
 const StatefulSet kind.Kind = "StatefulSet"
 
 // statefulSet returns the row of StatefulSet
@@ -23,16 +25,18 @@ const StatefulSet kind.Kind = "StatefulSet"
 // host names begin with it.
 func statefulSet() *kind.Info {
 	return &kind.Info{
-		Kind: StatefulSet, Group: "apps", Version: "v1", Resource: "statefulsets", Namespaced: true, CheckName: apivalidation.NameIsDNSLabel,
+		Kind: StatefulSet, Group: "apps", Version: "v1", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"}, Namespaced: true, CheckName: apivalidation.NameIsDNSLabel,
 		Strategy: &kind.Typed[appsv1.StatefulSet, *appsv1.StatefulSet]{
 			Defaults: setStatefulSetDefaults,
 			Halves: kind.SpecAndStatus(func(o *appsv1.StatefulSet) (*appsv1.StatefulSetSpec, *appsv1.StatefulSetStatus) {
 				return &o.Spec, &o.Status
 			}),
-			CountsSpec:   true,
-			Check:        validateStatefulSet,
-			TrustsStatus: true,
-			CheckUpdate:  validateStatefulSetUpdate,
+			CountsSpec:  true,
+			Check:       func(set *appsv1.StatefulSet) field.ErrorList { return validateStatefulSet(set, nil) },
+			Idle:        unsimulatedOfStatefulSet,
+			CheckUpdate: validateStatefulSetUpdate,
+			Warn:        warningsOfStatefulSet,
+			Table:       statefulSetTable(),
 			Scaled: func(o *appsv1.StatefulSet) kind.Scale {
 				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
 			},
@@ -66,11 +70,18 @@ func setStatefulSetDefaults(set *appsv1.StatefulSet) {
 	fields.Default(&s.PersistentVolumeClaimRetentionPolicy.WhenScaled, appsv1.RetainPersistentVolumeClaimRetentionPolicyType)
 	fields.DefaultPtr(&s.Replicas, 1)
 	fields.DefaultPtr(&s.RevisionHistoryLimit, 10)
+	for i := range s.VolumeClaimTemplates {
+		c := &s.VolumeClaimTemplates[i]
+		c.SetGroupVersionKind(v1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"))
+		fields.Default(&c.Status.Phase, v1.ClaimPending)
+		podspec.DefaultClaim(&c.Spec)
+	}
 }
 
 // validateStatefulSet is ValidateStatefulSetSpec. The template may have a host name
-// and a subdomain, which the controller replaces by each pod's own.
-func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
+// and a subdomain, which the controller replaces by each pod's own. What can't change is
+// not checked again when there is an old one.
+func validateStatefulSet(set, old *appsv1.StatefulSet) field.ErrorList {
 	s, path := &set.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if p := s.PodManagementPolicy; p != appsv1.OrderedReadyPodManagement && p != appsv1.ParallelPodManagement {
@@ -84,9 +95,10 @@ func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	}{{"whenDeleted", s.PersistentVolumeClaimRetentionPolicy.WhenDeleted}, {"whenScaled", s.PersistentVolumeClaimRetentionPolicy.WhenScaled}} {
 		errs = append(errs, fields.OneOf(f.value, keep.Child(f.name), appsv1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1.DeletePersistentVolumeClaimRetentionPolicyType)...)
 	}
-	// Refused rather than ignored: the pods would wait for their claims.
-	if len(s.VolumeClaimTemplates) > 0 {
-		errs = append(errs, field.Forbidden(path.Child("volumeClaimTemplates"), "persistent volume claims are not simulated; give the template an emptyDir or a hostPath volume instead"))
+	for i := range s.VolumeClaimTemplates {
+		if old == nil {
+			errs = append(errs, podspec.ValidateClaim(&s.VolumeClaimTemplates[i].Spec, path.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+		}
 	}
 	errs = append(errs, fields.NonNegativePtr(s.Replicas, path.Child("replicas"))...)
 	errs = append(errs, fields.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
@@ -94,13 +106,57 @@ func validateStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
 	if s.Ordinals != nil {
 		errs = append(errs, fields.NonNegative(int64(s.Ordinals.Start), path.Child("ordinals.start"))...)
 	}
-	if s.ServiceName != "" {
+	if s.ServiceName != "" && old == nil {
 		errs = append(errs, fields.DNSLabel(s.ServiceName, path.Child("serviceName"))...)
 	}
 	errs = append(errs, podspec.ValidateSelector(s.Selector, "statefulset", path.Child("selector"))...)
+	return append(errs, validateStatefulSetTemplate(s, path)...)
+}
+
+// validateStatefulSetTemplate checks the template with what the controller adds to it.
+func validateStatefulSetTemplate(s *appsv1.StatefulSetSpec, path *field.Path) field.ErrorList {
+	tmpl := path.Child("template")
+	if _, err := metav1.LabelSelectorAsSelector(s.Selector); err != nil {
+		errs := metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))
+		errs = append(errs, field.Invalid(path.Child("selector"), s.Selector, ""))
+		return append(errs, podspec.ValidateEndless(&s.Template, "StatefulSet", tmpl)...)
+	}
 	t := s.Template
-	t.Spec.Hostname, t.Spec.Subdomain = "", "" // the controller's own
-	return append(errs, podspec.ValidateLongRunning(&t, s.Selector, "StatefulSet", path)...)
+	t.Spec.Hostname, t.Spec.Subdomain = "", ""
+	if len(s.VolumeClaimTemplates) > 0 {
+		t.Spec.Volumes = withClaims(t.Spec.Volumes, s.VolumeClaimTemplates)
+	}
+	errs := podspec.ValidateLongRunning(&t, s.Selector, "StatefulSet", path)
+	// Upstream checks these twice.
+	errs = append(errs, metavalidation.ValidateLabels(t.Labels, tmpl.Child("labels"))...)
+	return append(errs, apivalidation.ValidateAnnotations(t.Annotations, tmpl.Child("annotations"))...)
+}
+
+// withClaims are a template's volumes with those of the claims, which come first and win.
+func withClaims(volumes []v1.Volume, claims []v1.PersistentVolumeClaim) []v1.Volume {
+	var out []v1.Volume
+	named := map[string]bool{}
+	for _, c := range claims {
+		if named[c.Name] {
+			continue
+		}
+		named[c.Name] = true
+		out = append(out, v1.Volume{Name: c.Name, VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: c.Name}}})
+	}
+	for _, v := range volumes {
+		if !named[v.Name] {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// unsimulatedOfStatefulSet refuses claims rather than ignore them: the pods would wait.
+func unsimulatedOfStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
+	if len(set.Spec.VolumeClaimTemplates) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("spec", "volumeClaimTemplates"), "persistent volume claims are not simulated; give the template an emptyDir or a hostPath volume instead")}
 }
 
 // validateStatefulSetStrategy checks the update strategy: parameters of rolling
@@ -109,11 +165,13 @@ func validateStatefulSetStrategy(u *appsv1.StatefulSetUpdateStrategy, path *fiel
 	r, rolling := u.RollingUpdate, path.Child("rollingUpdate")
 	switch {
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType && r != nil:
-		return field.ErrorList{field.Invalid(rolling, r, "only allowed for updateStrategy 'RollingUpdate'")}
+		c := *r
+		fields.DefaultPtr(&c.Partition, 0) // upstream's own type has it always
+		return field.ErrorList{field.Invalid(rolling, fields.GoNames(c), "only allowed for updateStrategy 'RollingUpdate'")}
 	case u.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		return nil
 	case u.Type != appsv1.RollingUpdateStatefulSetStrategyType:
-		return field.ErrorList{field.Invalid(path, u, "must be 'RollingUpdate' or 'OnDelete'")}
+		return field.ErrorList{field.Invalid(path, fields.GoNames(*u), "must be 'RollingUpdate' or 'OnDelete'")}
 	case r == nil:
 		return nil
 	}
@@ -122,8 +180,11 @@ func validateStatefulSetStrategy(u *appsv1.StatefulSetUpdateStrategy, path *fiel
 
 // validateStatefulSetUpdate is ValidateStatefulSetUpdate. What may change is set to
 // what it was; equality says that nothing else did, of fields to come too.
-func validateStatefulSetUpdate(set, old *appsv1.StatefulSet, _ string) field.ErrorList {
-	errs := validateStatefulSet(set)
+func validateStatefulSetUpdate(set, old *appsv1.StatefulSet, sub string) field.ErrorList {
+	if sub != "" {
+		return validateStatefulSetStatus(&set.Status, &old.Status)
+	}
+	errs := validateStatefulSet(set, old)
 	s, was := set.Spec, &old.Spec
 	s.Replicas, s.Template, s.UpdateStrategy, s.MinReadySeconds = was.Replicas, was.Template, was.UpdateStrategy, was.MinReadySeconds
 	s.Ordinals, s.RevisionHistoryLimit, s.PersistentVolumeClaimRetentionPolicy = was.Ordinals, was.RevisionHistoryLimit, was.PersistentVolumeClaimRetentionPolicy
@@ -140,4 +201,33 @@ func droppedOfStatefulSet(set *appsv1.StatefulSet) []string {
 		return []string{"spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off"}
 	}
 	return nil
+}
+
+// validateStatefulSetStatus is ValidateStatefulSetStatusUpdate.
+func validateStatefulSetStatus(s, was *appsv1.StatefulSetStatus) field.ErrorList {
+	ready, available := count{"readyReplicas", s.ReadyReplicas}, count{"availableReplicas", s.AvailableReplicas}
+	current, updated := count{"currentReplicas", s.CurrentReplicas}, count{"updatedReplicas", s.UpdatedReplicas}
+	errs := validateCounts(s.ObservedGeneration, count{"replicas", s.Replicas}, ready, current, updated, available)
+	errs = append(errs, atMost(s.Replicas, "status.replicas", ready, current, updated, available)...)
+	errs = append(errs, atMost(s.ReadyReplicas, "status.readyReplicas", available)...)
+	return append(errs, validateCollisions(s.CollisionCount, was.CollisionCount)...)
+}
+
+func warningsOfStatefulSet(set, _ *appsv1.StatefulSet, sub string) []string {
+	if n := set.Spec.RevisionHistoryLimit; sub == "" && n != nil && *n < 0 {
+		return []string{"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"}
+	}
+	return nil
+}
+
+func statefulSetTable() []kind.Column[appsv1.StatefulSet] {
+	type set = appsv1.StatefulSet
+	columns := []kind.Column[set]{
+		kind.NameColumn[set](),
+		textColumn("Ready", "Number of the pod with ready state", func(s *set) string {
+			return fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, valueOf(s.Spec.Replicas))
+		}),
+		kind.AgeColumn[set](),
+	}
+	return append(columns, containerColumns(func(s *set) *v1.PodTemplateSpec { return &s.Spec.Template })...)
 }

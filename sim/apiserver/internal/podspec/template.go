@@ -35,6 +35,12 @@ func ValidateLongRunning(t *v1.PodTemplateSpec, sel *metav1.LabelSelector, kind 
 		errs = append(errs, field.Invalid(tmpl.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
 	}
 	errs = append(errs, ValidateTemplate(t, tmpl)...)
+	return append(errs, ValidateEndless(t, kind, tmpl)...)
+}
+
+// ValidateEndless checks that nothing in a template ends its pods.
+func ValidateEndless(t *v1.PodTemplateSpec, kind string, tmpl *field.Path) field.ErrorList {
+	var errs field.ErrorList
 	if p := t.Spec.RestartPolicy; p != v1.RestartPolicyAlways {
 		errs = append(errs, field.NotSupported(tmpl.Child("spec", "restartPolicy"), p, []v1.RestartPolicy{v1.RestartPolicyAlways}))
 	}
