@@ -20,7 +20,7 @@ func TestEvict(t *testing.T) {
 		return policyv1.PodDisruptionBudgetStatus{ObservedGeneration: 1, DisruptionsAllowed: allowed, CurrentHealthy: current, DesiredHealthy: desired}
 	}
 	failed := status(0, 3, 2)
-	failed.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "why"}}
+	failed.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: policyv1.SyncFailedReason, Message: "why", LastTransitionTime: metav1.NewTime(t0)}}
 	always := policyv1.AlwaysAllow
 	for _, tc := range []struct {
 		name    string
