@@ -146,8 +146,8 @@ func (k *servedKind) discover() []metav1.APIResource {
 		StorageVersionHash: discovery.StorageVersionHash(stored.Group, stored.Version, stored.Kind),
 	}
 	switch {
-	case k.review != nil:
-		main.Verbs, main.StorageVersionHash = createVerbs, ""
+	case k.virtual != nil:
+		main.Verbs, main.StorageVersionHash = k.virtual.verbs(), ""
 	case row.CustomKind != "":
 		main.Verbs = customVerbs
 	case !deletesCollection(row):
@@ -166,6 +166,9 @@ func (k *servedKind) discover() []metav1.APIResource {
 	}
 	for sub, o := range k.own {
 		add(sub, o.scope.Kind, o.verbs())
+	}
+	for _, r := range elsewhere[row.Kind] {
+		add(r.Name, kind.GroupVersion().WithKind(r.Kind), r.Verbs)
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func TestPaths(t *testing.T) {
 		{"GET", "/nothing", 404, "404 page not found"},
 		{"GET", "/api/", 200, `{"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs"`},
 		{"POST", "/api", 405, `"reason":"MethodNotAllowed"`},
-		{"GET", "/api/v1", 200, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"configmaps"`},
+		{"GET", "/api/v1", 200, `{"kind":"APIResourceList","groupVersion":"v1","resources":[{"name":"bindings"`},
 		{"GET", "/api/v2", 404, `"reason":"NotFound"`},
 		{"GET", "/apis/apps", 200, `"preferredVersion":{"groupVersion":"apps/v1","version":"v1"}`},
 		{"GET", "/apis/none", 404, "404 page not found"},
@@ -68,6 +68,13 @@ func TestPaths(t *testing.T) {
 		{"GET", "/readyz/none", 404, "404 page not found"},
 		{"GET", "/livez?verbose&exclude=etcd&exclude=x", 200, "[+]etcd excluded: ok"},
 		{"GET", "/livez?verbose&exclude=etcd&exclude=x", 200, `warn: some health checks cannot be excluded: no matches for "x"`},
+		{"GET", "/api/v1/componentstatuses", 200, `{"metadata":{"name":"etcd-0"},"conditions":[{"type":"Healthy","status":"True","message":"ok"}]}`},
+		{"GET", "/api/v1/componentstatuses?fieldSelector=metadata.name%3Dscheduler", 200, `"items":[{"metadata":{"name":"scheduler"}`},
+		{"GET", "/api/v1/componentstatuses/none", 404, `componentstatus \"none\" not found`},
+		{"DELETE", "/api/v1/componentstatuses/etcd-0", 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/api/v1/namespaces/default/bindings", 405, `"reason":"MethodNotAllowed"`},
+		{"GET", "/api/v1/namespaces/default/pods/p/log", 501, `pods/log is not simulated`},
+		{"POST", "/api/v1/namespaces/default/services/s/proxy/a/b", 501, `services/proxy is not simulated`},
 		{"GET", "/readyz?verbose", 200, "readyz check passed"},
 	} {
 		if code, body, _ := ask(f, c.method, c.path); code != c.code || !strings.Contains(body, c.body) {

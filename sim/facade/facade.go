@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -62,7 +63,7 @@ func New(o Options) *Facade {
 	o.API.Store().GiveAddresses(o.API.Loop().Now())
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)
-	if err := f.addReviews(); err != nil {
+	if err := errors.Join(f.addVirtual(), f.addReviews()); err != nil {
 		panic(fmt.Sprintf("facade: %v", err)) // a mistake of the libraries
 	}
 	f.watches = newWatches(o)
@@ -99,6 +100,10 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		f.refuse(w, req, http.StatusNotFound)
 		return
 	}
+	if isElsewhere(k.row.Kind, info.Subresource) {
+		f.refuseElsewhere(k.row, info)(w, req)
+		return
+	}
 	h, code := k.handler(info, req.Method)
 	if h == nil {
 		f.refuse(w, req, code)
@@ -112,14 +117,18 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 
 // refuse answers a path or a method that is not served, as upstream's router does.
 func (f *Facade) refuse(w http.ResponseWriter, req *http.Request, code int) {
-	err := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+	f.fail(apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false), w, req)
+}
+
+// fail answers with an error.
+func (f *Facade) fail(err *apierrors.StatusError, w http.ResponseWriter, req *http.Request) {
 	responsewriters.ErrorNegotiated(err, f.types.codecs, schema.GroupVersion{Version: "v1"}, w, req)
 }
 
 // handler returns what serves a request, or the code by which it is refused.
 func (k *servedKind) handler(info *request.RequestInfo, method string) (http.HandlerFunc, int) {
-	if k.review != nil {
-		return k.review.handler(k.scope, info, k.row.Namespaced, method), http.StatusMethodNotAllowed
+	if k.virtual != nil {
+		return k.virtual.handler(k.scope, info, k.row.Namespaced, method), http.StatusMethodNotAllowed
 	}
 	scope, store := k.scope, k.storage
 	if sub := info.Subresource; sub != "" {

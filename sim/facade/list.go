@@ -3,7 +3,6 @@ package facade
 import (
 	"cmp"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 
@@ -37,8 +36,7 @@ func parseVersion(s string) (uint64, error) {
 	if err == nil {
 		return version, nil
 	}
-	invalid := field.Invalid(field.NewPath("resourceVersion"), s, err.Error())
-	return 0, &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: invalid.Error()}}
+	return 0, unexplained(field.Invalid(field.NewPath("resourceVersion"), s, err.Error()))
 }
 
 // reached refuses what is to be at least as new as a version that is yet to come. Upstream

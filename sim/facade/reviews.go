@@ -3,7 +3,6 @@ package facade
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -17,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -84,29 +81,14 @@ func (f *Facade) addReviews() error {
 		{authentication, "TokenReview", false, reviewToken},
 	} {
 		row := &apiserver.KindInfo{Kind: apiserver.Kind(k.kind), Group: k.group, Version: "v1", Resource: strings.ToLower(k.kind) + "s", Namespaced: k.namespaced}
-		gvk := row.GroupVersionKind()
-		s := &servedKind{row: row, storage: &storage{f: f, row: row}}
-		s.review = &review{f, gvk, s.storage, k.answer}
-		s.scope = newScope(s.storage, "")
-		s.scope.TableConvertor = nil
-		s.scope.Serializer, s.scope.ParameterCodec = f.types.codecs, f.types.parameters
-		s.scope.Creater, s.scope.Defaulter, s.scope.Typer = f.types.scheme, f.types.scheme, f.types.scheme
-		s.scope.Convertor, s.scope.UnsafeConvertor = f.types.scheme, runtime.UnsafeObjectConvertor(f.types.scheme)
-		var err error
-		if s.scope.FieldManager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), "", nil); err != nil {
-			return fmt.Errorf("managed fields of %s: %w", k.kind, err)
+		make := func(s *storage) virtualKind {
+			return virtualKind{create: &review{f, row.GroupVersionKind(), s, k.answer}}
 		}
-		f.kinds.add(s)
+		if err := f.serveVirtual(row, make); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// handler returns what serves a question; nil: it isn't one.
-func (r *review) handler(scope *handlers.RequestScope, info *request.RequestInfo, namespaced bool, method string) http.HandlerFunc {
-	if info.Name != "" || info.Subresource != "" || method != http.MethodPost || namespaced && info.Namespace == "" {
-		return nil
-	}
-	return handlers.CreateResource(r, scope, nil)
 }
 
 // invalidReview is the refusal of a question, which upstream names by its group only.

@@ -47,8 +47,8 @@ type servedKind struct {
 	// those with objects of other kinds.
 	subs map[string]*handlers.RequestScope
 	own  map[string]*ownKind
-	// review is set where objects are questions, which are not stored.
-	review *review
+	// virtual is set of kinds of which nothing is stored.
+	virtual *virtualKind
 }
 
 // hasStatus reports whether a kind has the subresource status.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -60,9 +61,14 @@ func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) 
 	// The handlers hand an error without a status to a handler of the process, which
 	// holds the caller up by the wall's time.
 	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
-		return apierrors.NewInternalError(err)
+		return unexplained(err)
 	}
 	return err
+}
+
+// unexplained is an error without a reason, as upstream answers one that it doesn't know.
+func unexplained(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 // lend returns an object with a struct of its own, since the libraries write to what

@@ -36,6 +36,7 @@ func Row(d *apiextensionsv1.CustomResourceDefinition) (*kind.Info, error) {
 		names := d.Status.AcceptedNames
 		in := &kind.Info{
 			Kind: kind.Kind(d.Name), CustomKind: names.Kind, Group: d.Spec.Group, Version: v.Name, Resource: names.Plural,
+			ShortNames: names.ShortNames, Categories: names.Categories,
 			Namespaced: d.Spec.Scope == apiextensionsv1.NamespaceScoped, NeedsVersion: true, Strategy: s,
 		}
 		s.gvk = in.GroupVersionKind()

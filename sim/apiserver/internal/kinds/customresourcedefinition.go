@@ -21,6 +21,7 @@ func customResourceDefinition() *kind.Info {
 	type definition = apiextensionsv1.CustomResourceDefinition
 	return &kind.Info{
 		Kind: CustomResourceDefinition, Group: apiextensionsv1.GroupName, Version: "v1", Resource: "customresourcedefinitions", NeedsVersion: true,
+		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		// Manifests are decoded field by field, which schemas within schemas are not yet.
 		Unwritten: true,
 		Strategy: &kind.Typed[definition, *definition]{
