@@ -72,6 +72,9 @@ func Run(ctx context.Context, s *Scenario, opts RunOptions) (*Result, error) {
 // Open makes a scenario's cluster for somebody who runs it by himself.
 func Open(s *Scenario, opts SessionOptions) (*Session, error) { return running.Open(s, opts) }
 
+// Action is something that a timeline does.
+type Action = document.Action
+
 // KubeletWarnings says, one line each, what a KubeletConfiguration asks for that
 // a simulated kubelet does not act on. cgroupDriver is the runtime's, "" for
 // cgroupfs. A configuration of nil asks for nothing.

@@ -3,10 +3,12 @@ package up
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drydock-sim/drydock/sim/facade"
 )
@@ -34,6 +36,38 @@ func (c *Cluster) Status() (s Status, err error) {
 	return s, err
 }
 
+// Do does what a scenario's timeline can do, now: an action as it is written there but
+// for its time, such as
+//
+//	{fault: {node: node-0, partition: {for: 30s}}}
+//
+// It can name no files.
+func (c *Cluster) Do(action string) error {
+	a, err := c.session.Parse([]byte(action))
+	if err != nil {
+		return err
+	}
+	if perr := c.pacer.Between(func() {
+		err = c.session.Act(a)
+		c.notices()
+	}); perr != nil {
+		return perr
+	}
+	return err
+}
+
+// Compact has the API forget old versions of its objects as a compaction of etcd does:
+// the recent past that is cached for watches stays.
+func (c *Cluster) Compact() error {
+	return c.pacer.On(c.session.Cluster().API().Loop(), c.facade.Compact)
+}
+
+// Forget has the API forget all versions but the present ones, as after a compaction and
+// a restart: clients that go on from an older one are told to begin anew.
+func (c *Cluster) Forget() error {
+	return c.pacer.On(c.session.Cluster().API().Loop(), c.facade.Forget)
+}
+
 // maxControlBytes bounds the body of a request for control.
 const maxControlBytes = 1 << 20
 
@@ -46,9 +80,12 @@ func (c *Cluster) control() http.Handler {
 			req.Body = http.MaxBytesReader(w, req.Body, maxControlBytes)
 			err := do(req)
 			status, serr := c.Status()
-			switch large := (*http.MaxBytesError)(nil); {
+			large, told := (*http.MaxBytesError)(nil), apierrors.APIStatus(nil)
+			switch {
 			case errors.As(err, &large):
 				http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			case errors.As(err, &told) && told.Status().Code == http.StatusRequestTimeout:
+				http.Error(w, err.Error(), http.StatusRequestTimeout)
 			case err != nil:
 				http.Error(w, err.Error(), http.StatusBadRequest)
 			case serr != nil:
@@ -72,5 +109,14 @@ func (c *Cluster) control() http.Handler {
 		}
 		return c.Step(req.Context(), d)
 	})
+	handle("POST "+facade.ControlPath+"do", func(req *http.Request) error {
+		action, err := io.ReadAll(req.Body)
+		if err != nil {
+			return err
+		}
+		return c.Do(string(action))
+	})
+	handle("POST "+facade.ControlPath+"compact", func(*http.Request) error { return c.Compact() })
+	handle("POST "+facade.ControlPath+"forget", func(*http.Request) error { return c.Forget() })
 	return mux
 }

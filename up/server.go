@@ -158,16 +158,20 @@ func status(code int, reason metav1.StatusReason, message string) metav1.Status 
 	}
 }
 
-// body is a request's, whose slowness is the client's fault.
+// body is a request's. That it is slow, or breaks off, is the client's fault, as the
+// errors say: the facade's handlers take an error without a status for their own.
 type body struct{ io.ReadCloser }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = &apierrors.StatusError{ErrStatus: status(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the request's body took too long")}
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, &apierrors.StatusError{ErrStatus: status(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the request's body took too long")}
 	}
-	return n, err
+	return n, apierrors.NewBadRequest("the request's body: " + err.Error())
 }
 
 // patient is the answer to a request that lasts: each of its writes has a time of its own.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
 
@@ -55,6 +56,8 @@ type Options struct {
 	// that nothing acts on. It is called from any goroutine, one at a time, and must
 	// not call the cluster.
 	Notice func(string)
+
+	limits *limits // for tests
 }
 
 // MaxSpeed is the highest speed that makes sense: at it, a window of the engine takes less
@@ -115,8 +118,12 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c.ca = ca
 	ctx, c.cancel = context.WithCancel(ctx)
-	c.server = newServer(ctx, c.facade, certificate, defaultLimits())
-	go c.run(ctx, listener)
+	bounds := defaultLimits()
+	if o.limits != nil {
+		bounds = *o.limits
+	}
+	c.server = newServer(ctx, c.facade, certificate, bounds)
+	go c.run(ctx, netutil.LimitListener(listener, bounds.connections))
 	return c, nil
 }
 

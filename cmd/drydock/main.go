@@ -5,7 +5,7 @@
 // below, and what that returns becomes text, JSON or JUnit. A command is a file:
 // run.go with seeds.go, select.go and output.go; compare.go; scale.go with its
 // input, progress, report and garbage collection in scale_*.go; parity.go;
-// fakecri.go and fakecri_listen.go; conformance.go; kubelet.go; rig.go; up.go; the
+// fakecri.go and fakecri_listen.go; conformance.go; kubelet.go; rig.go; up.go and ctl.go; the
 // small ones in simple.go.
 //
 // Every command keeps to three rules. Bad input is found before anything runs,
@@ -154,6 +154,6 @@ Exit codes: 0 all expectations held, 1 one failed or the run was interrupted,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newScale(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newUp(), newVersion())
+	root.AddCommand(newRun(), newScale(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newUp(), newCtl(), newVersion())
 	return root
 }

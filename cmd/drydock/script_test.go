@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -31,7 +32,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("RECORDINGS", recording)
 			return copyScenarios(filepath.Join(env.WorkDir, "testdata"))
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "bad": badCommand},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "bad": badCommand, "await": await},
 	})
 }
 
@@ -50,6 +51,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
+}
+
+// await waits for a file with a text in it: await FILE TEXT.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE TEXT")
+	}
+	for range 3000 {
+		if data, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(data), args[1]) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("%s: no %q", args[0], args[1])
 }
 
 // badCommand is the command bad: exits for bad input: exit code 2, nothing on stdout and one line on stderr.

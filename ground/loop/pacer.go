@@ -257,6 +257,9 @@ func (p *Pacer) Between(fn func()) error {
 	p.moveOn()
 	p.between(fn)
 	p.nudge()
+	if p.e.err != nil {
+		return ErrClosed
+	}
 	return nil
 }
 
@@ -265,8 +268,14 @@ func (p *Pacer) between(fn func()) {
 		p.e.calendar.seats[i].takeIn()
 		l.reach(p.e.now)
 	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.e.err = newPanicError("what was done between windows", v)
+			return
+		}
+		p.e.regain()
+	}()
 	fn()
-	p.e.regain()
 }
 
 // nudge has Run look again.

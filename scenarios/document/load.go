@@ -111,6 +111,8 @@ func (l *loader) found(v any, at decode.Place) {
 		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s, l.opts.Compiler) })
 	case *Action:
 		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s) })
+	case *now:
+		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s) })
 	case interface{ Check(at decode.Place) }:
 		l.checks = append(l.checks, func(*value.Scope) { x.Check(at) })
 	}
@@ -140,12 +142,17 @@ func (l *loader) scenario(at decode.Place) *Scenario {
 		at.Field("spec").Field("timeline").Errorf("creates %d objects and pods, more than %d", n, value.MaxPods)
 	}
 	s.checkConformance(at.Field("spec"), scope, l.objects)
+	l.checkObjects()
+	return s
+}
+
+// checkObjects asks what the API would refuse of the objects.
+func (l *loader) checkObjects() {
 	for _, o := range l.objects {
 		for _, e := range l.opts.ValidateObject(o.DeepCopyObject()) {
 			o.at.Path(e.Field).Errorf("%s", e.ErrorBody())
 		}
 	}
-	return s
 }
 
 // says reports whether a field has the only text that it may have.
@@ -209,16 +216,21 @@ func (s *Scenario) scope(at decode.Place) *value.Scope {
 	if sp.KubeletRestart == nil {
 		sp.KubeletRestart = &KubeletRestart{After: defaultKubeletRestart}
 	}
-	imagefs := map[string]bool{}
-	out := &value.Scope{Duration: sp.Duration, Nodes: s.checkNodes(spec.Field("nodes")), Imagefs: func(node string) bool { return imagefs[node] }}
-	for i := range sp.Nodes {
-		if g := &sp.Nodes[i]; g.imagefs() {
+	nodes := s.checkNodes(spec.Field("nodes"))
+	return &value.Scope{Duration: sp.Duration, Nodes: nodes, Imagefs: s.imagefs()}
+}
+
+// imagefs reports of nodes whether they have a file system of their own for images.
+func (s *Scenario) imagefs() func(node string) bool {
+	has := map[string]bool{}
+	for i := range s.Spec.Nodes {
+		if g := &s.Spec.Nodes[i]; g.imagefs() {
 			for _, n := range g.NodeNames() {
-				imagefs[n] = true
+				has[n] = true
 			}
 		}
 	}
-	return out
+	return func(node string) bool { return has[node] }
 }
 
 // checkNodes checks the nodes' names and number, and returns the names; none if

@@ -25,7 +25,7 @@ type SessionOptions struct {
 
 // Session is a scenario's cluster in somebody else's hands: who opened it runs the
 // engine, and has the timeline happen. It has no end, and expectations are not judged.
-// All methods are for use while no loop runs.
+// All methods but Parse are for use while no loop runs.
 type Session struct{ p *performance }
 
 // Open makes a scenario's cluster, at its beginning. The scenario is only read.
@@ -62,6 +62,11 @@ func (s *Session) Next() time.Time {
 // RunDue does what the timeline has to do by now. Its error is an internal one; what the
 // API or a node refuses is a notice.
 func (s *Session) RunDue() error { return s.p.agenda.runDue(s.p.cluster.Now()) }
+
+// Parse reads an action as document.ParseAction does.
+func (s *Session) Parse(data []byte) (*document.Action, error) {
+	return document.ParseAction(data, s.p.s)
+}
 
 // Act does something that a timeline can do, now. The error is the API's or a node's.
 func (s *Session) Act(a *document.Action) error { return a.Does.Do(stage{s.p, a.Pos.String()}) }
