@@ -20,6 +20,18 @@ func SetDefaults(pod *v1.Pod) {
 		*g = 1 // upstream converts it, where it has refused nothing so far
 	}
 	setPodSpecDefaults(&pod.Spec, false)
+	setStatusDefaults(&pod.Status)
+}
+
+// setStatusDefaults has a pod's address in both the field that was first and the list
+// that came after it. The older one wins, for the sake of old kubelets.
+func setStatusDefaults(st *v1.PodStatus) {
+	if st.PodIP != "" && (len(st.PodIPs) == 0 || st.PodIPs[0].IP != st.PodIP) {
+		st.PodIPs = []v1.PodIP{{IP: st.PodIP}}
+	}
+	if len(st.PodIPs) > 0 {
+		st.PodIP = st.PodIPs[0].IP
+	}
 }
 
 // setPodSpecDefaults fills in a pod's spec, or a template's, which has fewer
@@ -64,7 +76,10 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 // DefaultTemplate fills in what a pod template left out. What is a default
 // of pods only (requests from limits, service links, host ports) the pods that
 // are made of it get (pkg/apis/core/v1/defaults.go SetDefaults_PodSpec).
-func DefaultTemplate(t *v1.PodTemplateSpec) { setPodSpecDefaults(&t.Spec, true) }
+func DefaultTemplate(t *v1.PodTemplateSpec) {
+	setPodSpecDefaults(&t.Spec, true)
+	DropDisabled(&t.Spec)
+}
 
 // DefaultResize fills in what a resize left out. Requests follow limits there as at
 // creation; nothing else is a resize's to default.
@@ -83,7 +98,11 @@ func DefaultResize(s *v1.PodSpec) {
 // not be what the pod is limited to.
 func setPodRequestDefaults(s *v1.PodSpec) {
 	r := s.Resources
-	if r == nil || len(r.Limits) == 0 {
+	if r == nil {
+		return
+	}
+	setPodPageLimits(s, r)
+	if len(r.Limits) == 0 {
 		return
 	}
 	sum := resourcehelper.AggregateContainerRequests(&v1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
@@ -96,7 +115,35 @@ func setPodRequestDefaults(s *v1.PodSpec) {
 		}
 		r.Requests[name] = sum[name].DeepCopy()
 	}
-	requestsFromLimits(r)
+	for _, name := range fields.SortedKeys(r.Limits) {
+		if _, ok := r.Requests[name]; ok || !resourcehelper.IsSupportedPodLevelResource(name) {
+			continue
+		}
+		if r.Requests == nil {
+			r.Requests = v1.ResourceList{}
+		}
+		r.Requests[name] = r.Limits[name].DeepCopy()
+	}
+}
+
+// setPodPageLimits sets the pod-level limits of huge pages to those of the containers in
+// sum, unless the pod says something itself (defaultHugePagePodLimits).
+func setPodPageLimits(s *v1.PodSpec, r *v1.ResourceRequirements) {
+	if len(r.Limits)+len(r.Requests) == 0 {
+		return
+	}
+	sum := resourcehelper.AggregateContainerLimits(&v1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
+	for _, name := range fields.SortedKeys(sum) {
+		_, requested := r.Requests[name]
+		_, limited := r.Limits[name]
+		if requested || limited || !isHugePages(name) {
+			continue
+		}
+		if r.Limits == nil {
+			r.Limits = v1.ResourceList{}
+		}
+		r.Limits[name] = sum[name].DeepCopy()
+	}
 }
 
 // DefaultEphemeral fills in what ephemeral containers left out. They come by a

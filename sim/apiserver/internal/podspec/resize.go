@@ -42,7 +42,7 @@ func Resized(old, spec *v1.PodSpec) v1.PodSpec {
 // cgroup by it. Whether the node has room is not asked here but by admission.
 func validateResize(pod, old *v1.Pod) field.ErrorList {
 	spec := field.NewPath("spec")
-	errs := validatePodSpec(&pod.Spec, spec)
+	errs := validatePod(pod)
 	if IsMirror(old) {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}
@@ -139,38 +139,39 @@ func sameButCPUAndMemory(a, b *v1.ResourceRequirements) bool {
 // validatePodResources checks pod-level resources by themselves, and that they hold
 // what the containers ask for (validatePodResourceConsistency). Only the sum of
 // requests is bounded, but each limit by itself: containers may share the pod's
-// limit.
-func validatePodResources(s *v1.PodSpec, path *field.Path) field.ErrorList {
-	p := path.Child("resources")
-	if s.Resources == nil {
+// limit, unless it is of huge pages, which can't be overcommitted.
+func (c *checker) validatePodResources(path *field.Path) field.ErrorList {
+	s, p := c.spec, path.Child("resources")
+	switch {
+	case s.Resources == nil:
 		return nil
+	case s.OS != nil && s.OS.Name == v1.Windows:
+		return field.ErrorList{field.Forbidden(p, "may not be set for a windows pod")}
 	}
-	errs := validateResources(s.Resources, p, true)
-	if len(s.Resources.Claims) > 0 {
+	var errs field.ErrorList
+	if s.Resources.Claims != nil {
 		errs = append(errs, field.Forbidden(p.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
-	if s.OS != nil && s.OS.Name == v1.Windows {
-		errs = append(errs, field.Forbidden(p, "may not be set for a windows pod"))
-	}
-	sum := resourcehelper.AggregateContainerRequests(&v1.Pod{Spec: *s}, resourcehelper.PodResourcesOptions{})
-	for _, name := range fields.SortedKeys(s.Resources.Requests) {
-		q, all := s.Resources.Requests[name], sum[name]
-		if q.Cmp(all) < 0 {
-			errs = append(errs, field.Invalid(p.Child("requests").Key(string(name)), q.String(),
-				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", all.String())))
+	errs = append(errs, c.validateResources(s.Resources, p, true)...)
+	pod := &v1.Pod{Spec: *s}
+	holds := func(sum, has v1.ResourceList, what string, counts func(name v1.ResourceName) bool) {
+		for _, name := range fields.SortedKeys(sum) {
+			all := sum[name]
+			if q, ok := has[name]; ok && counts(name) && all.Cmp(q) > 0 {
+				errs = append(errs, field.Invalid(p.Child(what).Key(string(name)), q.String(),
+					fmt.Sprintf("must be greater than or equal to aggregate container %s of %s", what, all.String())))
+			}
 		}
 	}
-	for _, l := range []struct {
-		name string
-		list []v1.Container
-	}{{"containers", s.Containers}, {"initContainers", s.InitContainers}} {
-		for i := range l.list {
-			for _, name := range fields.SortedKeys(l.list[i].Resources.Limits) {
-				q := l.list[i].Resources.Limits[name]
-				if most, ok := s.Resources.Limits[name]; ok && q.Cmp(most) > 0 {
-					errs = append(errs, field.Invalid(path.Child(l.name).Index(i).Child("resources", "limits").Key(string(name)), q.String(),
-						fmt.Sprintf("must be less than or equal to pod limits of %s", most.String())))
-				}
+	holds(resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}), s.Resources.Requests, "requests", func(v1.ResourceName) bool { return true })
+	holds(resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{}), s.Resources.Limits, "limits", isHugePages)
+	for i := range s.Containers {
+		l := s.Containers[i].Resources.Limits
+		for _, name := range fields.SortedKeys(l) {
+			q := l[name]
+			if most, ok := s.Resources.Limits[name]; ok && q.Cmp(most) > 0 {
+				errs = append(errs, field.Invalid(p.Child("containers").Index(i).Key(string(name)).Child("limits"), q.String(), // upstream's path
+					fmt.Sprintf("must be less than or equal to pod limits of %s", most.String())))
 			}
 		}
 	}

@@ -38,10 +38,7 @@ func validateScheduling(s *v1.PodSpec, path *field.Path) field.ErrorList {
 	if s.PreemptionPolicy != nil {
 		errs = append(errs, fields.OneOf(*s.PreemptionPolicy, path.Child("preemptionPolicy"), v1.PreemptLowerPriority, v1.PreemptNever)...)
 	}
-	if len(s.Overhead) > 0 {
-		errs = append(errs, validateResources(&v1.ResourceRequirements{Limits: s.Overhead}, path.Child("overhead"), false)...)
-	}
-	return errs
+	return append(errs, ValidateOverhead(s.Overhead, path.Child("overhead"))...)
 }
 
 // validateSpread is validateTopologySpreadConstraints. Two constraints of one key
@@ -119,7 +116,7 @@ func validatePodTerm(t *v1.PodAffinityTerm, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateLabelKeys(t.LabelSelector, t.MatchLabelKeys, t.MismatchLabelKeys, path)...)
 	if t.TopologyKey == "" {
-		return append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
+		errs = append(errs, field.Required(path.Child("topologyKey"), "can not be empty"))
 	}
 	return append(errs, metavalidation.ValidateLabelName(t.TopologyKey, path.Child("topologyKey"))...)
 }

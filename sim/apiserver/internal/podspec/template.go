@@ -15,7 +15,10 @@ import (
 func ValidateTemplate(t *v1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
 	errs = append(errs, apivalidation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
-	errs = append(errs, validatePodSpec(&t.Spec, path.Child("spec"))...)
+	c := checker{spec: &t.Spec}
+	errs = append(errs, c.validateAnnotations(t.Annotations, path.Child("annotations"))...)
+	errs = append(errs, c.validate(path.Child("spec"))...)
+	errs = append(errs, c.validateSameProfiles(t.Annotations, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
 	}

@@ -47,7 +47,7 @@ func TestUserPatch(t *testing.T) {
 		{"tolerations changed", jsonp, `[{"op":"replace","path":"/spec/tolerations/0/tolerationSeconds","value":null}]`, "", "", 2},
 		{"status through spec", merge, `{"status":{"phase":"Failed"}}`, "", "", 1},
 		{"status", strategic, `{"status":{"conditions":[{"type":"example.com/gate","status":"True"}]}}`, "status", "", 1},
-		{"bad status", strategic, `{"status":{"conditions":[{"type":"x","status":"Yes"}]}}`, "status", `status.conditions[0].status: Unsupported value: "Yes"`, 1},
+		{"bad status", strategic, `{"status":{"conditions":[{"type":"x y","status":"True"}]}}`, "status", `status.conditions[0].Type: Invalid value: "x y"`, 1},
 		{"resize", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"50m"}}}]}}`, "resize", "Pod QOS Class may not change", 1},
 		{"resize within the class", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}`, "resize", "", 2},
 		{"resize over the node", strategic, `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"50"}}}]}}`, "resize", `pods "p" is forbidden`, 1},

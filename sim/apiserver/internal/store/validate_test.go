@@ -30,7 +30,7 @@ func TestValidatePod(t *testing.T) {
 		{"extended without limit", "spec: {containers: [{name: a, image: x, resources: {requests: {x.io/gpu: '1'}}}]}", `spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources`},
 		{"missing volume", "spec: {containers: [{name: a, image: x, volumeMounts: [{name: v, mountPath: /v}]}]}", `spec.containers[0].volumeMounts[0].name: Not found: "v"`},
 		{"mounted twice", "spec: {volumes: [{name: v}], containers: [{name: a, image: x, volumeMounts: [{name: v, mountPath: /v}, {name: v, mountPath: /v}]}]}", `spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/v": must be unique`},
-		{"two sources", "spec: {volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}], containers: [{name: a, image: x}]}", `spec.volumes[0]: Forbidden: may not specify more than 1 volume type`},
+		{"two sources", "spec: {volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}], containers: [{name: a, image: x}]}", `spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type`},
 		{"probe without handler", "spec: {containers: [{name: a, image: x, livenessProbe: {}}]}", `spec.containers[0].livenessProbe: Required value: must specify a handler type`},
 		{"probe with two handlers", "spec: {containers: [{name: a, image: x, livenessProbe: {exec: {command: [x]}, tcpSocket: {port: 1}}}]}", `spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type`},
 		{"liveness success", "spec: {containers: [{name: a, image: x, livenessProbe: {successThreshold: 2, exec: {command: [x]}}}]}", `spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1`},
