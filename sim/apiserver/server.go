@@ -135,6 +135,7 @@ func (s *Server) OpenDoor() {
 	s.open = true
 	s.store.KeepManagedFields()
 	s.store.UseServiceAccounts()
+	s.store.TaintNewNodes() // real clusters do, whoever takes the taint away
 	for _, fn := range s.onOpen {
 		fn()
 	}

@@ -43,11 +43,27 @@ func (in *Info) ValidateMeta(obj Object) field.ErrorList {
 	}
 	errs = append(errs, in.validateCommonMeta(obj)...)
 	for i, f := range obj.GetFinalizers() {
-		if !strings.Contains(f, "/") && f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents && f != string(v1.FinalizerKubernetes) {
-			errs = append(errs, field.Invalid(metaChild("finalizers").Index(i), f, "name is neither a standard finalizer name nor is it fully qualified"))
-		}
+		errs = append(errs, qualifiedFinalizer(f, metaChild("finalizers").Index(i))...)
 	}
 	return errs
+}
+
+// ValidateFinalizer checks one finalizer (validateFinalizerName).
+func ValidateFinalizer(name string, path *field.Path) field.ErrorList {
+	return append(apivalidation.ValidateFinalizerName(name, path), qualifiedFinalizer(name, path)...)
+}
+
+// qualifiedFinalizer requires a finalizer that is not Kubernetes' own to say whose it is
+// (validateKubeFinalizerName).
+func qualifiedFinalizer(name string, path *field.Path) field.ErrorList {
+	switch name {
+	case metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents, string(v1.FinalizerKubernetes):
+		return nil
+	}
+	if strings.Contains(name, "/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")}
 }
 
 // metaChild is the path of a field of metadata. It is made only where something is there

@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,11 +18,22 @@ const ConfigMap kind.Kind = "ConfigMap"
 // configMap returns the row of ConfigMap (pkg/registry/core/configmap/strategy.go).
 func configMap() *kind.Info {
 	return &kind.Info{
-		Kind: ConfigMap, Version: "v1", Resource: "configmaps", Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByName,
+		Kind: ConfigMap, Version: "v1", Resource: "configmaps", ShortNames: []string{"cm"}, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByName,
 		Strategy: &kind.Typed[v1.ConfigMap, *v1.ConfigMap]{
 			Check:       validateConfigMap,
 			CheckUpdate: validateConfigMapUpdate,
+			Table:       configMapTable(),
 		},
+	}
+}
+
+func configMapTable() []kind.Column[v1.ConfigMap] {
+	return []kind.Column[v1.ConfigMap]{
+		kind.NameColumn[v1.ConfigMap](),
+		{Name: "Data", Type: "string", Description: v1.ConfigMap{}.SwaggerDoc()["data"], Cell: func(c *v1.ConfigMap, _ time.Time) any {
+			return int64(len(c.Data) + len(c.BinaryData))
+		}},
+		kind.AgeColumn[v1.ConfigMap](),
 	}
 }
 

@@ -21,7 +21,7 @@ const Event kind.Kind = "Event"
 // event returns the row of Event (pkg/registry/core/event/strategy.go).
 func event() *kind.Info {
 	return &kind.Info{
-		Kind: Event, Version: "v1", Resource: "events", CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
+		Kind: Event, Version: "v1", Resource: "events", ShortNames: []string{"ev"}, CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
 		Views: []kind.View{eventView()},
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
 			Fields: eventFields,

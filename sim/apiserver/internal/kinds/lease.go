@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"time"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -19,9 +21,27 @@ func lease() *kind.Info {
 	return &kind.Info{
 		Kind: Lease, Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Unwritten: true, Namespaced: true, NeedsVersion: true, CreatesOnUpdate: true,
 		Strategy: &kind.Typed[coordinationv1.Lease, *coordinationv1.Lease]{
-			Reset: func(l *coordinationv1.Lease) { l.Spec = asjson.Lease(l.Spec) },
+			Reset: func(l *coordinationv1.Lease) {
+				l.Spec = asjson.Lease(l.Spec)
+				l.Spec.Strategy, l.Spec.PreferredHolder = nil, nil // CoordinatedLeaderElection is off
+			},
 			Check: validateLease,
+			Table: leaseTable(),
 		},
+	}
+}
+
+func leaseTable() []kind.Column[coordinationv1.Lease] {
+	type lease = coordinationv1.Lease
+	return []kind.Column[lease]{
+		kind.NameColumn[lease](),
+		{Name: "Holder", Type: "string", Description: coordinationv1.LeaseSpec{}.SwaggerDoc()["holderIdentity"], Cell: func(l *lease, _ time.Time) any {
+			if l.Spec.HolderIdentity == nil {
+				return ""
+			}
+			return *l.Spec.HolderIdentity
+		}},
+		kind.AgeColumn[lease](),
 	}
 }
 

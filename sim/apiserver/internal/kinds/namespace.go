@@ -3,11 +3,13 @@ package kinds
 import (
 	"maps"
 	"slices"
+	"time"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	v1 "k8s.io/api/core/v1"
 	selectable "k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
@@ -22,7 +24,7 @@ const Namespace kind.Kind = "Namespace"
 // Its name is a DNS label, since it is a part of services' names.
 func namespace() *kind.Info {
 	return &kind.Info{
-		Kind: Namespace, Version: "v1", Resource: "namespaces", CheckName: apivalidation.ValidateNamespaceName,
+		Kind: Namespace, Version: "v1", Resource: "namespaces", ShortNames: []string{"ns"}, ChecksMetaAgain: true, CheckName: apivalidation.ValidateNamespaceName,
 		ReadByAdmission: true, // pod security is by labels
 		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
 			Fields:   func(ns *v1.Namespace) selectable.Set { return selectable.Set{"status.phase": string(ns.Status.Phase)} },
@@ -41,8 +43,44 @@ func namespace() *kind.Info {
 				}
 				return true
 			},
+			Check:       validateNamespace,
+			CheckUpdate: validateNamespaceUpdate,
+			Table:       namespaceTable(),
 		},
 	}
+}
+
+func namespaceTable() []kind.Column[v1.Namespace] {
+	return []kind.Column[v1.Namespace]{
+		kind.NameColumn[v1.Namespace](),
+		{Name: "Status", Type: "string", Description: "The status of the namespace", Cell: func(ns *v1.Namespace, _ time.Time) any { return string(ns.Status.Phase) }},
+		kind.AgeColumn[v1.Namespace](),
+	}
+}
+
+// validateNamespace is ValidateNamespace.
+func validateNamespace(ns *v1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("spec", "finalizers")
+	for _, f := range ns.Spec.Finalizers {
+		errs = append(errs, kind.ValidateFinalizer(string(f), path)...)
+	}
+	return errs
+}
+
+// validateNamespaceUpdate is ValidateNamespaceUpdate, or that of the status: the phase
+// follows from the deletion.
+func validateNamespaceUpdate(ns, _ *v1.Namespace, sub string) field.ErrorList {
+	path := field.NewPath("status", "Phase")
+	switch {
+	case sub != "status":
+		return validateNamespace(ns)
+	case ns.DeletionTimestamp.IsZero() && ns.Status.Phase != v1.NamespaceActive:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Active' if `deletionTimestamp` is empty")}
+	case !ns.DeletionTimestamp.IsZero() && ns.Status.Phase != v1.NamespaceTerminating:
+		return field.ErrorList{field.Invalid(path, ns.Status.Phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
 }
 
 // setNamespaceDefaults labels a namespace with its name, by which selectors find

@@ -25,12 +25,13 @@ const Pod kind.Kind = "Pod"
 // spec are package podspec.
 func pod() *kind.Info {
 	return &kind.Info{
-		Kind: Pod, Version: "v1", Resource: "pods", Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByNode,
+		Kind: Pod, Version: "v1", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"}, Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByNode,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,
 			Reset: func(p *v1.Pod) {
 				p.Generation = 1
 				p.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(p)}
+				podspec.DropDisabled(&p.Spec)
 				podspec.MergeLabelKeys(p)
 			},
 			Stored:      stampGates,
@@ -38,9 +39,17 @@ func pod() *kind.Info {
 			Generation:  func(p, old *v1.Pod, _ string) bool { return !equality.Semantic.DeepEqual(p.Spec, old.Spec) },
 			Check:       podspec.Validate,
 			CheckUpdate: podspec.ValidateUpdate,
-			Fields:      podFields,
-			Node:        func(p *v1.Pod) string { return p.Spec.NodeName },
-			Entry:       podEntry,
+			Warn: func(p, old *v1.Pod, sub string) []string {
+				if old != nil || sub != "" { // people don't update pods
+					return nil
+				}
+				return podspec.Warnings(p)
+			},
+			Fields:   podFields,
+			Node:     func(p *v1.Pod) string { return p.Spec.NodeName },
+			Entry:    podEntry,
+			Table:    podTable(),
+			RowState: podRowState,
 		},
 	}
 }
@@ -62,29 +71,53 @@ func keepPod(p, old *v1.Pod, sub string) bool {
 	switch sub {
 	case "":
 		p.Status = old.Status
-		p.Spec.EphemeralContainers = old.Spec.EphemeralContainers
+		podspec.DropDisabled(&p.Spec)
 	// Owners are the spec's side: no status update adopts a pod.
 	case "status":
 		p.Spec = old.Spec
-		p.OwnerReferences = old.OwnerReferences
+		p.OwnerReferences, p.DeletionTimestamp = old.OwnerReferences, old.DeletionTimestamp
 		fields.Default(&p.Status.QOSClass, old.Status.QOSClass)
+		keepObserved(&p.Status, &old.Status)
 	// All of the pod is the old one's but for resources, so that nothing else can
 	// slip in.
 	case "resize":
 		spec := p.Spec
-		*p = *old
+		keepAll(p, old)
 		p.Spec = podspec.Resized(&old.Spec, &spec)
 		podspec.DefaultResize(&p.Spec)
 	// The same, but for the list that the subresource is for.
 	case "ephemeralcontainers":
 		added := p.Spec.EphemeralContainers
-		*p = *old
+		keepAll(p, old)
 		p.Spec.EphemeralContainers = added
 		podspec.DefaultEphemeral(&p.Spec)
+		podspec.DropDisabled(&p.Spec)
 	default:
 		return false
 	}
 	return true
+}
+
+// keepAll puts all of a pod back but who has written what of it.
+func keepAll(p, old *v1.Pod) {
+	managed := p.ManagedFields
+	*p = *old
+	p.ManagedFields = managed
+}
+
+// keepObserved keeps the generations that a kubelet has reported, if a status comes
+// without (preserveOldObservedGeneration).
+func keepObserved(now, was *v1.PodStatus) {
+	fields.Default(&now.ObservedGeneration, was.ObservedGeneration)
+	for i := range now.Conditions {
+		c := &now.Conditions[i]
+		for j := range was.Conditions {
+			if was.Conditions[j].Type == c.Type {
+				fields.Default(&c.ObservedGeneration, was.Conditions[j].ObservedGeneration)
+				break
+			}
+		}
+	}
 }
 
 // podEntry shows a status that a kubelet patched, which is what most of a trace is

@@ -25,6 +25,7 @@ func priorityClass() *kind.Info {
 		Strategy: &kind.Typed[schedulingv1.PriorityClass, *schedulingv1.PriorityClass]{
 			Defaults:    func(pc *schedulingv1.PriorityClass) { fields.DefaultPtr(&pc.PreemptionPolicy, v1.PreemptLowerPriority) },
 			Users:       validateUsersClass,
+			Generation:  func(_, _ *schedulingv1.PriorityClass, _ string) bool { return false }, // it is 1 for ever
 			Check:       validatePriorityClass,
 			CheckUpdate: validatePriorityClassUpdate,
 			Table:       priorityClassTable(),
@@ -40,7 +41,7 @@ func priorityClassTable() []kind.Column[schedulingv1.PriorityClass] {
 		{Name: "Value", Type: "integer", Description: doc["value"], Cell: func(pc *class, _ time.Time) any { return int64(pc.Value) }},
 		{Name: "Global-Default", Type: "boolean", Description: doc["globalDefault"], Cell: func(pc *class, _ time.Time) any { return pc.GlobalDefault }},
 		kind.AgeColumn[class](),
-		{Name: "PreemptionPolicy", Type: "string", Description: doc["preemptionPolicy"], Priority: 1, Cell: func(pc *class, _ time.Time) any {
+		{Name: "PreemptionPolicy", Type: "string", Description: doc["preemptionPolicy"], Cell: func(pc *class, _ time.Time) any {
 			return string(*pc.PreemptionPolicy)
 		}},
 	}
@@ -53,17 +54,29 @@ const (
 	highestUserPriority = int32(1000000000)
 )
 
-// validateUsersClass keeps the system's names and priorities to the system.
+// validateUsersClass keeps the system's names and priorities to the system. A class that
+// is just one of the system's own is let through (IsKnownSystemPriorityClass).
 func validateUsersClass(pc *schedulingv1.PriorityClass) field.ErrorList {
-	var errs field.ErrorList
 	if strings.HasPrefix(pc.Name, "system-") {
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "name"), "priority class names with 'system-' prefix are reserved for system use only"))
+		value, known := map[string]int32{"system-cluster-critical": SystemCriticalPriority, "system-node-critical": SystemCriticalPriority + 1000}[pc.Name]
+		why := ""
+		switch {
+		case !known:
+			why = fmt.Sprintf("%v is not a known system priority class", pc.Name)
+		case pc.Value != value:
+			why = fmt.Sprintf("value of %v PriorityClass must be %v", pc.Name, value)
+		case pc.GlobalDefault:
+			why = fmt.Sprintf("globalDefault of %v PriorityClass must be false", pc.Name)
+		default:
+			return nil
+		}
+		return field.ErrorList{field.Forbidden(field.NewPath("metadata", "name"), "priority class names with 'system-' prefix are reserved for system use only. error: "+why)}
 	}
 	// Above it are the system's own, which nothing of a user's may preempt.
 	if pc.Value > highestUserPriority {
-		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserPriority)))
+		return field.ErrorList{field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUserPriority))}
 	}
-	return errs
+	return nil
 }
 
 // validatePriorityClass checks what the system's own classes must keep, too.

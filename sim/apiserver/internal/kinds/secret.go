@@ -1,6 +1,10 @@
 package kinds
 
 import (
+	"crypto/tls"
+	"encoding/json"
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,34 +26,87 @@ func secret() *kind.Info {
 			Defaults:    setSecretDefaults,
 			Check:       validateSecret,
 			CheckUpdate: validateSecretUpdate,
+			Warn:        secretWarnings,
+			Table:       secretTable(),
 		},
 	}
 }
 
-// validateSecret is ValidateSecret, with the keys that the types known to kubelets
-// and ingresses must have.
+func secretTable() []kind.Column[v1.Secret] {
+	doc := v1.Secret{}.SwaggerDoc()
+	return []kind.Column[v1.Secret]{
+		kind.NameColumn[v1.Secret](),
+		{Name: "Type", Type: "string", Description: doc["type"], Cell: func(s *v1.Secret, _ time.Time) any { return string(s.Type) }},
+		{Name: "Data", Type: "string", Description: doc["data"], Cell: func(s *v1.Secret, _ time.Time) any { return int64(len(s.Data)) }},
+		kind.AgeColumn[v1.Secret](),
+	}
+}
+
+// validateSecret is ValidateSecret.
 func validateSecret(s *v1.Secret) field.ErrorList {
 	var errs field.ErrorList
+	data := field.NewPath("data")
 	total := 0
 	for _, k := range fields.SortedKeys(s.Data) {
-		errs = append(errs, validateConfigKey(k, field.NewPath("data"))...)
+		errs = append(errs, validateConfigKey(k, data)...)
 		total += len(s.Data[k])
 	}
 	if total > maxConfigBytes {
-		errs = append(errs, field.TooLong(field.NewPath("data"), "", maxConfigBytes))
+		errs = append(errs, field.TooLong(data, "", maxConfigBytes))
 	}
-	// Of other types the API knows nothing.
-	required := map[v1.SecretType][]string{
-		v1.SecretTypeDockerConfigJson: {v1.DockerConfigJsonKey},
-		v1.SecretTypeDockercfg:        {v1.DockerConfigKey},
-		v1.SecretTypeTLS:              {v1.TLSCertKey, v1.TLSPrivateKeyKey},
+	return append(errs, validateSecretType(s, data)...)
+}
+
+// validateSecretType checks that a secret has what readers of its type look for. Other
+// types say nothing to the API.
+func validateSecretType(s *v1.Secret, data *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	has := func(key string) bool { _, ok := s.Data[key]; return ok }
+	missing := func(keys ...string) {
+		for _, k := range keys {
+			errs = append(errs, field.Required(data.Key(k), ""))
+		}
 	}
-	for _, k := range required[s.Type] {
-		if _, ok := s.Data[k]; !ok {
-			errs = append(errs, field.Required(field.NewPath("data").Key(k), ""))
+	switch s.Type {
+	case v1.SecretTypeServiceAccountToken: // the rest may come from the token controller
+		if s.Annotations[v1.ServiceAccountNameKey] == "" {
+			errs = append(errs, field.Required(field.NewPath("metadata", "annotations").Key(v1.ServiceAccountNameKey), ""))
+		}
+	case v1.SecretTypeDockercfg, v1.SecretTypeDockerConfigJson:
+		key := map[v1.SecretType]string{v1.SecretTypeDockercfg: v1.DockerConfigKey, v1.SecretTypeDockerConfigJson: v1.DockerConfigJsonKey}[s.Type]
+		if !has(key) {
+			missing(key)
+		} else if err := json.Unmarshal(s.Data[key], &map[string]any{}); err != nil {
+			errs = append(errs, field.Invalid(data.Key(key), "<secret contents redacted>", err.Error()))
+		}
+	case v1.SecretTypeBasicAuth: // either will do
+		if !has(v1.BasicAuthUsernameKey) && !has(v1.BasicAuthPasswordKey) {
+			missing(v1.BasicAuthUsernameKey, v1.BasicAuthPasswordKey)
+		}
+	case v1.SecretTypeSSHAuth:
+		if len(s.Data[v1.SSHAuthPrivateKey]) == 0 {
+			missing(v1.SSHAuthPrivateKey)
+		}
+	case v1.SecretTypeTLS:
+		for _, k := range []string{v1.TLSCertKey, v1.TLSPrivateKeyKey} {
+			if !has(k) {
+				missing(k)
+			}
 		}
 	}
 	return errs
+}
+
+// secretWarnings tells of a certificate that is none, or has another key
+// (warningsForSecret).
+func secretWarnings(s, _ *v1.Secret, _ string) []string {
+	if s.Type != v1.SecretTypeTLS {
+		return nil
+	}
+	if _, err := tls.X509KeyPair(s.Data[v1.TLSCertKey], s.Data[v1.TLSPrivateKeyKey]); err != nil {
+		return []string{err.Error()}
+	}
+	return nil
 }
 
 // setSecretDefaults types a secret and takes in stringData, which is only written.

@@ -24,6 +24,7 @@ func serviceAccount() *kind.Info {
 				nameSecrets(sa)
 				return sub == ""
 			},
+			Warn:  serviceAccountWarnings,
 			Table: []kind.Column[v1.ServiceAccount]{kind.NameColumn[v1.ServiceAccount](), kind.AgeColumn[v1.ServiceAccount]()},
 		},
 	}
@@ -39,4 +40,20 @@ func nameSecrets(sa *v1.ServiceAccount) {
 		list[i].Name = s.Name
 	}
 	sa.Secrets = list
+}
+
+// enforceMountable is the annotation that keeps a service account's pods to its secrets.
+const enforceMountable = "kubernetes.io/enforce-mountable-secrets"
+
+// serviceAccountWarnings tells who sets an annotation that is deprecated.
+func serviceAccountWarnings(sa, old *v1.ServiceAccount, _ string) []string {
+	if _, ok := sa.Annotations[enforceMountable]; !ok {
+		return nil
+	}
+	if old != nil {
+		if _, ok := old.Annotations[enforceMountable]; ok {
+			return nil
+		}
+	}
+	return []string{"metadata.annotations[" + enforceMountable + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
 }
