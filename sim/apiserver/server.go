@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -70,6 +71,7 @@ type Server struct {
 	flow      *flow.Control // nil without a load model
 	outcome   error         // of the request that was handled last
 	signer    *token.Signer // nil before the first token
+	rootCA    []byte        // PEM; nil before somebody asks
 	open      bool          // see OpenDoor
 	onOpen    []func()
 }
@@ -142,6 +144,9 @@ func (s *Server) OpenDoor() {
 	s.onOpen = nil
 }
 
+// DoorOpen reports whether the API serves clients.
+func (s *Server) DoorOpen() bool { return s.open }
+
 // OnDoor has fn called when the API begins to serve clients; at once if it does.
 func (s *Server) OnDoor(fn func()) {
 	if s.open {
@@ -153,6 +158,11 @@ func (s *Server) OnDoor(fn func()) {
 
 // Caller is who a request is from, as admission sees it.
 type Caller = admission.Caller
+
+// CallerNamed returns a caller whom nobody answers.
+func CallerNamed(user string) *Caller {
+	return &Caller{User: authenticationv1.UserInfo{Username: user}}
+}
 
 // Calling has what fn does admitted as requests of a caller.
 func (s *Server) Calling(c *Caller, fn func()) { s.store.Calling(c, fn) }

@@ -13,7 +13,9 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodelifecycle"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/podgc"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/replicaset"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/resourcequota"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/scheduler"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/serviceaccount"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/statefulset"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/tainteviction"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/ttlafterfinished"
@@ -82,6 +84,9 @@ func parts() []part {
 		{name: "horizontal-pod-autoscaler-controller", start: func(c *ControlPlane, opts controller.Options) any {
 			return podautoscaler.New(podautoscaler.Options{Options: opts, Metrics: c.opts.Metrics})
 		}},
+		{name: "serviceaccount-controller", start: plain(serviceaccount.NewAccounts)},
+		{name: "root-ca-certificate-publisher-controller", start: plain(serviceaccount.NewRootCA)},
+		{name: "resourcequota-controller", start: plain(resourcequota.New)},
 	}
 }
 

@@ -88,8 +88,19 @@ type chainKey struct {
 	op      admissionv1.Operation
 	kind    kind.Kind
 	sub     string
-	stamped bool
+	which   which
 }
+
+// which of the plugins for a kind are asked.
+type which int
+
+const (
+	all which = iota
+	// ofTemplates are those asked of a template of pods, stamped those asked about each
+	// pod made of it.
+	ofTemplates
+	stamped
+)
 
 // Plugins are the admission plugins of a cluster.
 type Plugins struct {
@@ -115,14 +126,20 @@ func (p *Plugins) Chain(op admissionv1.Operation, k kind.Kind, sub string) Chain
 
 // StampedChain returns the plugins that are asked about each pod made of a template.
 func (p *Plugins) StampedChain(pod kind.Kind) Chain {
-	return p.chain(chainKey{op: admissionv1.Create, kind: pod, stamped: true})
+	return p.chain(chainKey{op: admissionv1.Create, kind: pod, which: stamped})
+}
+
+// TemplateChain returns the plugins that are asked about a template of pods: those that
+// are not asked about each pod made of it.
+func (p *Plugins) TemplateChain(pod kind.Kind) Chain {
+	return p.chain(chainKey{op: admissionv1.Create, kind: pod, which: ofTemplates})
 }
 
 func (p *Plugins) chain(key chainKey) Chain {
 	c, ok := p.chains[key]
 	if !ok {
 		for _, one := range p.all {
-			if one.wants(key.op, key.kind, key.sub) && (one.Stamped || !key.stamped) {
+			if one.wants(key.op, key.kind, key.sub) && (key.which == all || one.Stamped == (key.which == stamped)) {
 				c = append(c, one)
 			}
 		}

@@ -39,6 +39,7 @@ func TestChain(t *testing.T) {
 		{"another", p.Chain(admissionv1.Create, "Pod", "binding"), []string{"any"}, false},
 		{"the first error ends it", p.Chain(admissionv1.Update, "Pod", ""), []string{"updates"}, true},
 		{"delete", p.Chain(admissionv1.Delete, "Pod", ""), nil, false},
+		{"template", p.TemplateChain("Pod"), []string{"pods", "any", "pods validate"}, false},
 		{"stamped", p.StampedChain("Pod"), []string{"all"}, false},
 	} {
 		asked = nil

@@ -77,7 +77,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 		return nil, err
 	}
 	t := &Template{pod: c, keys: podspec.NamedLabelKeys(&c.Spec), spread: c.Spec.TopologySpreadConstraints, affinity: c.Spec.Affinity, classes: s.classes}
-	if err := s.admitNew(time.Time{}, c, in, false); err != nil {
+	if err := s.admitNew(time.Time{}, c, in, s.plugins.TemplateChain(kinds.Pod), false); err != nil {
 		return nil, err
 	}
 	c.Name = ""

@@ -44,7 +44,7 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	if err := s.prepareCreate(obj, in); err != nil {
 		return nil, err
 	}
-	if err := s.admitNew(now, obj, in, system); err != nil {
+	if err := s.admitNew(now, obj, in, s.plugins.Chain(admissionv1.Create, in.Kind, ""), system); err != nil {
 		return nil, err
 	}
 	// Upstream finds the clash when it writes, so it comes after all other errors.
@@ -82,7 +82,7 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 }
 
 // admitNew defaults, admits and validates.
-func (s *Store) admitNew(now time.Time, obj kind.Object, in *kind.Info, system bool) error {
+func (s *Store) admitNew(now time.Time, obj kind.Object, in *kind.Info, chain admission.Chain, system bool) error {
 	in.SetDefaults(obj)
 	// The UID comes before validation, so a manifest that is refused has used one
 	// up.
@@ -90,7 +90,6 @@ func (s *Store) admitNew(now time.Time, obj kind.Object, in *kind.Info, system b
 		obj.SetUID(s.nextUID())
 		in.UseUID(obj, obj.GetUID())
 	}
-	chain := s.plugins.Chain(admissionv1.Create, in.Kind, "")
 	if len(chain) == 0 {
 		return s.checkNew(obj, in, system)
 	}

@@ -84,6 +84,9 @@ func NewSigner(seed uint64) (*Signer, error) {
 	}
 }
 
+// Key returns the signer's key.
+func (s *Signer) Key() *ecdsa.PrivateKey { return s.key }
+
 // signature is the pair that ECDSA makes.
 type signature struct{ R, S *big.Int }
 
