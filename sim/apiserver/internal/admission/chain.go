@@ -85,10 +85,10 @@ type Chain []*Plugin
 
 // chainKey is what the plugins of a request depend on.
 type chainKey struct {
-	op      admissionv1.Operation
-	kind    kind.Kind
-	sub     string
-	which   which
+	op    admissionv1.Operation
+	kind  kind.Kind
+	sub   string
+	which which
 }
 
 // which of the plugins for a kind are asked.
