@@ -205,3 +205,6 @@ func PlainSubdomain(s string) bool {
 	}
 	return true
 }
+
+// Same reports whether two values say the same: an empty list is none.
+func Same(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }

@@ -25,6 +25,8 @@ func New() *kind.Table {
 		volumeAttachment(), csiDriver(), csiNode(), csiStorageCapacity(),
 		deviceClass(), resourceSlice(), resourceClaimTemplate(), resourceClaim(), endpoints(), podTemplate(), replicationController(),
 		limitRange(), resourceQuota(),
+		validatingWebhookConfiguration(), mutatingWebhookConfiguration(),
+		validatingAdmissionPolicy(), validatingAdmissionPolicyBinding(), mutatingAdmissionPolicy(), mutatingAdmissionPolicyBinding(),
 		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
 		horizontalPodAutoscaler(), endpointSlice(),
 		lease(), pod(), event(),
