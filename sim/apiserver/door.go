@@ -11,6 +11,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
@@ -112,6 +113,11 @@ func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time)
 
 // GoNames is a value of an error as upstream prints it.
 func GoNames(v any) any { return fields.GoNames(v) }
+
+// CheckUID refuses an update of another object than the stored one (Conflict).
+func CheckUID(in *KindInfo, stored Object, uid types.UID) error {
+	return store.CheckUID(in, stored, uid)
+}
 
 // NewKinds returns the table of the kinds that the API serves: it decodes and
 // checks manifests without a cluster.

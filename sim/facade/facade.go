@@ -138,6 +138,9 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 		if scope = k.subs[sub]; scope == nil {
 			return nil, http.StatusNotFound
 		}
+		if sub == "finalize" && method != http.MethodPut { // of a namespace: there is nothing else to do with it
+			return nil, http.StatusMethodNotAllowed
+		}
 		store = k.storage.sub(sub)
 	}
 	if info.Name == "" {

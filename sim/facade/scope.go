@@ -258,16 +258,28 @@ func resetFields(row *apiserver.KindInfo, sub string) map[fieldpath.APIVersion]f
 		}
 	case !hasStatus(row): // nothing is kept apart
 		return nil
-	case sub == "":
-		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	case sub == "status":
-		fields = fieldpath.NewSet(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
+		fields.Insert(fieldpath.MakePathOrDie("spec"))
+		if path := row.StatusKeeps.Path(); path != nil {
+			fields.Insert(pathOf(path))
+		}
+		if row.Kind == apiserver.KindPod {
+			fields.Insert(fieldpath.MakePathOrDie("metadata", "deletionTimestamp"))
+		}
 	default:
-		return nil
+		fields.Insert(fieldpath.MakePathOrDie("status"))
 	}
 	by := map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(row.APIVersion()): fields}
 	for i := range row.Views {
 		by[fieldpath.APIVersion(row.Views[i].GroupVersion().String())] = fields
 	}
 	return fieldpath.NewExcludeFilterSetMap(by)
+}
+
+func pathOf(names []string) fieldpath.Path {
+	var path fieldpath.Path
+	for _, name := range names {
+		path = append(path, fieldpath.PathElement{FieldName: &name})
+	}
+	return path
 }

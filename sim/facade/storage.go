@@ -209,16 +209,17 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 	err = s.do(ctx, func(api *apiserver.Server) error {
 		stored, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
 		if apierrors.IsNotFound(err) && (mayCreate || s.row.CreatesOnUpdate) && s.subresource == "" {
-			obj, err := info.UpdatedObject(ctx, s.row.New())
-			if err != nil {
-				return err
-			}
 			created = true
-			out, err = s.create(ctx, api, obj, validateNew, options.DryRun)
+			out, err = s.createByUpdate(ctx, api, info, validateNew, options.DryRun)
 			return err
 		}
 		if err != nil {
 			return err
+		}
+		if p := info.Preconditions(); p != nil && p.UID != nil {
+			if err := apiserver.CheckUID(s.row, stored, *p.UID); err != nil {
+				return err
+			}
 		}
 		old := s.lend(stored)
 		obj, err := info.UpdatedObject(ctx, old)
@@ -228,18 +229,35 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 		if err := validate(ctx, obj, old); err != nil {
 			return err
 		}
-		o := obj.(apiserver.Object)
-		// A PUT says by the UID which object it means, a patch would change it.
-		if info.Preconditions() == nil && o.GetUID() != "" && o.GetUID() != stored.GetUID() {
-			return apierrors.NewInvalid(s.row.GroupKind(), name, s.row.ValidateMetaUpdate(o, stored))
-		}
+		o := obj.DeepCopyObject().(apiserver.Object) // it may share with what is stored
 		stampFields(o, stored, api.Loop().Now())
-		if out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) { return api.Update(o, s.subresource) }); err == nil {
+		out, err = s.written(api, options.DryRun, func() (apiserver.Object, error) {
+			return api.Store().Replace(api.Loop().Now(), o, s.subresource, verbOf(ctx))
+		})
+		if err == nil {
 			s.warn(ctx, out, stored)
 		}
 		return err
 	})
 	return out, created, err
+}
+
+// createByUpdate makes the object that a request would update if it were there.
+func (s *storage) createByUpdate(ctx context.Context, api *apiserver.Server, info rest.UpdatedObjectInfo, validate rest.ValidateObjectFunc, dryRun []string) (runtime.Object, error) {
+	obj, err := info.UpdatedObject(ctx, s.row.New())
+	if err != nil {
+		return nil, err
+	}
+	obj.(apiserver.Object).SetResourceVersion("") // of one that is gone
+	return s.create(ctx, api, obj, validate, dryRun)
+}
+
+// verbOf is what the trace calls an update.
+func verbOf(ctx context.Context) string {
+	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "patch" {
+		return "patch"
+	}
+	return "update"
 }
 
 // Delete implements rest.GracefulDeleter.
@@ -276,7 +294,7 @@ func (s *storage) deleted(obj apiserver.Object, gone bool) runtime.Object {
 	}}
 }
 
-// DeleteCollection implements rest.CollectionDeleter.
+// DeleteCollection implements rest.CollectionDeleter. The answer is the list as it was.
 func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, which *metainternalversion.ListOptions) (runtime.Object, error) {
 	s.warnOfDelete(ctx, options)
 	list, sel := s.NewList(), selectionOf(which)
@@ -286,18 +304,24 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 			return err
 		}
 		var items []runtime.Object
+		var which []apiserver.Object
 		for _, obj := range all {
-			if !sel.matches(s.row, obj) {
-				continue
+			if sel.matches(s.row, obj) {
+				which, items = append(which, obj), append(items, s.item(obj))
 			}
-			var err error
-			perform(api, options.DryRun, func() { err = api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options) })
-			if err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-			items = append(items, s.item(obj))
 		}
-		return s.fill(api, list, items)
+		if err := s.fill(api, list, items); err != nil {
+			return err
+		}
+		perform(api, options.DryRun, func() {
+			for _, obj := range which {
+				if err = api.Delete(s.row.Kind, obj.GetNamespace(), obj.GetName(), *options); err != nil && !apierrors.IsNotFound(err) {
+					return
+				}
+			}
+			err = nil
+		})
+		return err
 	})
 	return list, err
 }

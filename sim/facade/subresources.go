@@ -9,6 +9,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -53,6 +55,7 @@ func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
 		scope.TableConvertor = rest.NewDefaultTableConvertor(k.row.GroupResource())
 		scope.Kind, scope.HubGroupVersion, scope.Subresource = gvk, gvk.GroupVersion(), sub
 		var err error
+		// client-go's schemas have no Scale: its fields are plain.
 		scope.FieldManager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil)
 		if err != nil {
 			return fmt.Errorf("managed fields of %s: %w", sub, err)
@@ -183,12 +186,20 @@ func (s *scaleStorage) Get(ctx context.Context, name string, _ *metav1.GetOption
 	return out, err
 }
 
-// Update implements rest.Updater.
+// Update implements rest.Updater. The managers of the scale's number are the object's.
 func (s *scaleStorage) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, _ rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (out runtime.Object, created bool, err error) {
 	err = s.do(ctx, func(api *apiserver.Server) error {
+		stored, err := api.Get(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err != nil {
+			return err
+		}
 		old, err := api.GetScale(s.row.Kind, request.NamespaceValue(ctx), name)
 		if err != nil {
 			return err
+		}
+		managers := managedfields.NewScaleHandler(stored.GetManagedFields(), s.row.GroupVersionKind().GroupVersion(), s.replicas())
+		if old.ManagedFields, err = managers.ToSubresource(); err != nil {
+			return fmt.Errorf("managed fields: %w", err)
 		}
 		obj, err := info.UpdatedObject(ctx, old)
 		if err != nil {
@@ -197,13 +208,28 @@ func (s *scaleStorage) Update(ctx context.Context, name string, info rest.Update
 		if err := validate(ctx, obj, old); err != nil {
 			return err
 		}
+		scale := obj.DeepCopyObject().(*autoscalingv1.Scale)
+		if scale.UID != "" && scale.UID != stored.GetUID() {
+			gr := s.row.GroupResource()
+			gr.Resource += "/scale"
+			return apierrors.NewConflict(gr, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", scale.UID, stored.GetUID()))
+		}
+		if scale.ManagedFields, err = managers.ToParent(scale.ManagedFields); err != nil {
+			return fmt.Errorf("managed fields: %w", err)
+		}
+		stampFields(scale, stored, api.Loop().Now())
 		perform(api, options.DryRun, func() {
 			var made *autoscalingv1.Scale
-			if made, err = api.UpdateScale(s.row.Kind, obj.(*autoscalingv1.Scale)); err == nil {
+			if made, err = api.UpdateScale(s.row.Kind, scale); err == nil {
 				out = made
 			}
 		})
 		return err
 	})
 	return out, false, err
+}
+
+// replicas says where an object keeps the number that its scale is about.
+func (s *scaleStorage) replicas() managedfields.ResourcePathMappings {
+	return managedfields.ResourcePathMappings{s.row.APIVersion(): fieldpath.MakePathOrDie("spec", "replicas")}
 }

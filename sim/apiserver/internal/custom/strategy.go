@@ -6,22 +6,20 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/common"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
@@ -35,7 +33,12 @@ type strategy struct {
 	schema    *structuralschema.Structural
 	validator validation.SchemaValidator
 	rules     *cel.Validator // nil: there are none
-	status    bool           // the subresource is there
+	// statusValidator is for the status alone, where that is a subresource.
+	statusValidator validation.SchemaValidator
+	status          bool                                            // the subresource is there
+	scale           *apiextensionsv1.CustomResourceSubresourceScale // nil: it isn't
+	columns         []column
+	fields          []selectable
 }
 
 func content(o kind.Object) map[string]any { return o.(*unstructured.Unstructured).Object }
@@ -60,14 +63,12 @@ func (*strategy) Copy(o kind.Object) kind.Object {
 func (*strategy) NewTable() table.Any { return table.New[*unstructured.Unstructured]() }
 
 // SetDefaults implements kind.Strategy. What the schema doesn't know is dropped first,
-// and so are nulls where a default stands.
+// and so are nulls where a default stands. What can't be coerced, the rules refuse.
 func (s *strategy) SetDefaults(o kind.Object) {
 	if s.schema == nil {
 		return
 	}
-	pruning.Prune(content(o), s.schema, true)
-	objectmeta.Coerce(nil, content(o), s.schema, false, true) //nolint:errcheck // what can't be coerced, the rules refuse
-	defaulting.PruneNonNullableNullsWithoutDefaults(content(o), s.schema)
+	_, _ = prune(content(o), s.schema, false)
 	defaulting.Default(content(o), s.schema)
 }
 
@@ -123,26 +124,35 @@ func take(to, from map[string]any, name string) {
 
 // Validate implements kind.Strategy.
 func (s *strategy) Validate(obj kind.Object, _ bool) field.ErrorList {
-	if s.schema == nil {
-		return nil
-	}
 	o := content(obj)
+	if s.schema == nil {
+		return validateScale(o, s.scale, false)
+	}
 	errs := validation.ValidateCustomResource(nil, o, s.validator)
+	errs = append(errs, validateScale(o, s.scale, false)...)
 	errs = append(errs, objectmeta.Validate(nil, o, s.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.schema, o)...)
 	return append(errs, s.validateRules(errs, o, nil)...)
 }
 
 // ValidateUpdate implements kind.Strategy. What was wrong before and stays as it was is
-// no error (KEP-4008).
-func (s *strategy) ValidateUpdate(obj, old kind.Object, _ string) field.ErrorList {
-	if s.schema == nil {
-		return nil
-	}
+// no error (KEP-4008). Of an update of the status only that is checked.
+func (s *strategy) ValidateUpdate(obj, old kind.Object, sub string) field.ErrorList {
 	o, was := content(obj), content(old)
+	if s.schema == nil {
+		return validateScale(o, s.scale, sub == "status")
+	}
 	correlated := common.NewCorrelatedObject(o, was, &model.Structural{Structural: s.schema})
-	errs := validation.ValidateCustomResourceUpdate(nil, o, was, s.validator, validation.WithRatcheting(correlated))
-	errs = append(errs, objectmeta.Validate(nil, o, s.schema, false)...)
+	var errs field.ErrorList
+	if sub == "status" {
+		if status, ok := o["status"]; ok && s.statusValidator != nil {
+			errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, was["status"], s.statusValidator, validation.WithRatcheting(correlated.Key("status")))
+		}
+	} else {
+		errs = validation.ValidateCustomResourceUpdate(nil, o, was, s.validator, validation.WithRatcheting(correlated))
+		errs = append(errs, objectmeta.Validate(nil, o, s.schema, false)...)
+	}
+	errs = append(errs, validateScale(o, s.scale, sub == "status")...)
 	if len(listtype.ValidateListSetsAndMaps(nil, s.schema, was)) == 0 {
 		errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.schema, o)...)
 	}
@@ -157,7 +167,7 @@ func (s *strategy) validateRules(found field.ErrorList, o, was map[string]any, o
 	}
 	for _, err := range found {
 		switch err.Type {
-		case field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
+		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
 			return field.ErrorList{field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")}
 		}
 	}
@@ -196,20 +206,8 @@ func (*strategy) NodeName(kind.Object) string { return "" }
 // Scale implements kind.Strategy.
 func (*strategy) Scale(kind.Object) (kind.Scale, bool) { return kind.Scale{}, false }
 
-// SelectableFields implements kind.Strategy.
-func (*strategy) SelectableFields(kind.Object) fields.Set { return nil }
-
 // Dropped implements kind.Strategy.
 func (*strategy) Dropped(kind.Object) []string { return nil }
 
 // Trace implements kind.Strategy.
 func (*strategy) Trace(*kind.Notes, kind.Change) {}
-
-// Columns implements kind.Strategy.
-func (*strategy) Columns() []metav1.TableColumnDefinition { return kind.MetaColumns() }
-
-// Cells implements kind.Strategy.
-func (*strategy) Cells(o kind.Object, now time.Time) []any { return kind.MetaCells(o, now) }
-
-// RowConditions implements kind.Strategy.
-func (*strategy) RowConditions(kind.Object) []metav1.TableRowCondition { return nil }

@@ -7,6 +7,7 @@
 //     a kind states or leaves out
 //   - columns.go: what tables of objects show
 //   - table.go: the table; decoding and validating manifests by it
+//   - custom.go: what rows of custom resources have beyond others
 //   - meta.go: the rules of metadata, which all kinds share
 //   - notes.go: what the trace says of a write
 //
@@ -15,6 +16,7 @@ package kind
 
 import (
 	"cmp"
+	"path"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,6 +70,11 @@ type Info struct {
 	// ChecksMetaAgain has an update's metadata checked as a new object's, too: errors in
 	// it are said once more.
 	ChecksMetaAgain bool
+	// MetaOnce says that the kind's own rules leave metadata to those that all kinds
+	// have in common, or have them called by what they are made of.
+	MetaOnce bool
+	// StatusKeeps is the metadata that an update of the status doesn't reach.
+	StatusKeeps KeptMeta
 	// CreatesOnUpdate has a PUT of an object that isn't there make it
 	// (AllowCreateOnUpdate).
 	CreatesOnUpdate bool
@@ -102,6 +109,8 @@ type Info struct {
 	// watches.
 	Uncollected bool
 	Watch       Watch
+	// Custom is what rows of custom resources have beyond others; nil for others.
+	Custom *Custom
 
 	Strategy
 
@@ -133,6 +142,27 @@ func (in *Info) GroupVersionKind() schema.GroupVersionKind {
 // "apps/v1".
 func (in *Info) APIVersion() string {
 	return schema.GroupVersion{Group: in.Group, Version: in.Version}.String()
+}
+
+// StorageKey returns where upstream stores an object (DefaultStorageFactory), since
+// some errors tell.
+func (in *Info) StorageKey(namespace, name string) string {
+	prefix := in.Resource
+	switch {
+	case in.CustomKind != "" || in.Group == "apiextensions.k8s.io" || in.Group == "apiregistration.k8s.io":
+		prefix = in.Group + "/" + prefix
+	case prefix == "services":
+		prefix = "services/specs"
+	case prefix == "endpoints":
+		prefix = "services/endpoints"
+	case prefix == "nodes":
+		prefix = "minions"
+	case prefix == "replicationcontrollers":
+		prefix = "controllers"
+	case prefix == "ingresses":
+		prefix = "ingress"
+	}
+	return path.Join("/registry", prefix, namespace, name)
 }
 
 // nounOf returns how records name a kind, whether it is served or not.

@@ -1,7 +1,6 @@
 package kind
 
 import (
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,6 +29,15 @@ func (in *Info) validateName(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
+// WithMeta adds to what the kind's own rules have found in a new object what is wrong with
+// its metadata.
+func (in *Info) WithMeta(obj Object, found field.ErrorList) field.ErrorList {
+	if in.MetaOnce && len(found) > 0 {
+		return found
+	}
+	return append(in.ValidateMeta(obj), found...)
+}
+
 // ValidateMeta checks a new object's metadata (ValidateObjectMeta).
 func (in *Info) ValidateMeta(obj Object) field.ErrorList {
 	var errs field.ErrorList
@@ -43,7 +51,9 @@ func (in *Info) ValidateMeta(obj Object) field.ErrorList {
 	}
 	errs = append(errs, in.validateCommonMeta(obj)...)
 	for i, f := range obj.GetFinalizers() {
-		errs = append(errs, qualifiedFinalizer(f, metaChild("finalizers").Index(i))...)
+		if in.CustomKind == "" {
+			errs = append(errs, qualifiedFinalizer(f, metaChild("finalizers").Index(i))...)
+		}
 	}
 	return errs
 }
@@ -64,6 +74,49 @@ func qualifiedFinalizer(name string, path *field.Path) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")}
+}
+
+// KeptMeta is metadata that is kept from the stored object.
+type KeptMeta uint8
+
+const (
+	KeepsNoMeta KeptMeta = iota
+	KeepsLabels
+	KeepsOwners
+	KeepsMeta // all but what records the write
+)
+
+// keptPaths are the fields of KeptMeta, as upstream's GetResetFields names them.
+var keptPaths = [][]string{
+	KeepsNoMeta: nil,
+	KeepsLabels: {"metadata", "labels"},
+	KeepsOwners: {"metadata", "ownerReferences"},
+	KeepsMeta:   {"metadata"},
+}
+
+// Path returns the field that is kept; nil: none.
+func (k KeptMeta) Path() []string { return keptPaths[k] }
+
+// keep puts back what is kept.
+func (k KeptMeta) keep(obj, old Object) {
+	switch k {
+	case KeepsLabels:
+		obj.SetLabels(old.GetLabels())
+	case KeepsOwners:
+		obj.SetOwnerReferences(old.GetOwnerReferences())
+	case KeepsMeta:
+		metav1.ResetObjectMetaForStatus(obj, old)
+		obj.SetGenerateName(old.GetGenerateName())
+	}
+}
+
+// ResetUpdate puts back what an update of old through sub does not reach. It reports
+// whether the kind has that subresource.
+func (in *Info) ResetUpdate(obj, old Object, sub string) bool {
+	if sub == "status" {
+		in.StatusKeeps.keep(obj, old)
+	}
+	return in.PrepareUpdate(obj, old, sub)
 }
 
 // metaChild is the path of a field of metadata. It is made only where something is there
@@ -104,7 +157,7 @@ func validateMetaMaps(obj Object) field.ErrorList {
 // ValidateMetaUpdate checks metadata that is to take old's place. An error comes as often
 // as upstream checks: once for all kinds (BeforeUpdate) and once by the kind's own rules
 // (ValidateObjectMetaUpdate), which may be those of a new object, too.
-func (in *Info) ValidateMetaUpdate(obj, old Object) field.ErrorList {
+func (in *Info) ValidateMetaUpdate(obj, old Object, sub string) field.ErrorList {
 	common, changed := in.validateCommonMeta(obj), validateMetaMaps(obj)
 	if old.GetDeletionTimestamp() != nil {
 		changed = append(changed, apivalidation.ValidateNoNewFinalizers(obj.GetFinalizers(), old.GetFinalizers(), metaChild("finalizers"))...)
@@ -118,11 +171,15 @@ func (in *Info) ValidateMetaUpdate(obj, old Object) field.ErrorList {
 	if now, was := obj.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds(); !equality.Semantic.DeepEqual(now, was) {
 		changed = append(changed, fields.Immutable(now, was, metaChild("deletionGracePeriodSeconds"))...)
 	}
-	if len(common)+len(changed) == 0 {
+	again := in.ChecksMetaAgain && sub == ""
+	if len(common)+len(changed) == 0 && (!again || len(obj.GetFinalizers()) == 0) {
 		return nil
 	}
-	errs := slices.Concat(common, changed, changed)
-	if in.ChecksMetaAgain {
+	errs := append(common, changed...)
+	if !in.MetaOnce {
+		errs = append(errs, changed...)
+	}
+	if again {
 		errs = append(errs, in.ValidateMeta(obj)...)
 	}
 	return errs

@@ -169,7 +169,7 @@ func (t *Table) Validate(obj Object) error {
 	}
 	in.SetDefaults(c)
 	in.UseUID(c, c.GetUID())
-	if errs := append(append(in.ValidateMeta(c), in.Validate(c, false)...), in.Unsimulated(c)...); len(errs) > 0 {
+	if errs := append(in.WithMeta(c, in.Validate(c, false)), in.Unsimulated(c)...); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(), c.GetName(), errs)
 	}
 	return nil

@@ -24,6 +24,7 @@ func customResourceDefinition() *kind.Info {
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		// Manifests are decoded field by field, which schemas within schemas are not yet.
 		Unwritten: true,
+		MetaOnce:  true,
 		Strategy: &kind.Typed[definition, *definition]{
 			Defaults: apiextensionsv1.SetDefaults_CustomResourceDefinition,
 			Halves: kind.SpecAndStatus(func(d *definition) (*apiextensionsv1.CustomResourceDefinitionSpec, *apiextensionsv1.CustomResourceDefinitionStatus) {

@@ -24,6 +24,7 @@ const Deployment kind.Kind = "Deployment"
 func deployment() *kind.Info {
 	return &kind.Info{
 		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"}, Namespaced: true,
+		StatusKeeps: kind.KeepsLabels,
 		Strategy: &kind.Typed[appsv1.Deployment, *appsv1.Deployment]{
 			Defaults: setDeploymentDefaults,
 			Halves: kind.SpecAndStatus(func(o *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {

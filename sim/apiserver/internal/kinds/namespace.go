@@ -24,7 +24,7 @@ const Namespace kind.Kind = "Namespace"
 // Its name is a DNS label, since it is a part of services' names.
 func namespace() *kind.Info {
 	return &kind.Info{
-		Kind: Namespace, Version: "v1", Resource: "namespaces", ShortNames: []string{"ns"}, ChecksMetaAgain: true, CheckName: apivalidation.ValidateNamespaceName,
+		Kind: Namespace, Version: "v1", Resource: "namespaces", Subresources: []string{"finalize"}, ShortNames: []string{"ns"}, ChecksMetaAgain: true, CheckName: apivalidation.ValidateNamespaceName,
 		ReadByAdmission: true, // pod security is by labels
 		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
 			Fields:   func(ns *v1.Namespace) selectable.Set { return selectable.Set{"status.phase": string(ns.Status.Phase)} },
@@ -35,13 +35,16 @@ func namespace() *kind.Info {
 					ns.Spec.Finalizers = append(ns.Spec.Finalizers, v1.FinalizerKubernetes)
 				}
 			},
-			// Any subresource is let through: finalize has a verb of its own.
 			Keep: func(ns, old *v1.Namespace, sub string) bool {
-				ns.Spec.Finalizers = old.Spec.Finalizers // only finalize changes them
-				if sub == "" {
+				switch sub {
+				case "":
+					ns.Spec.Finalizers, ns.Status = old.Spec.Finalizers, old.Status
+				case "status":
+					ns.Spec = old.Spec
+				case "finalize": // only it changes the finalizers
 					ns.Status = old.Status
 				}
-				return true
+				return sub == "" || sub == "status" || sub == "finalize"
 			},
 			Check:       validateNamespace,
 			CheckUpdate: validateNamespaceUpdate,

@@ -26,6 +26,7 @@ const Pod kind.Kind = "Pod"
 func pod() *kind.Info {
 	return &kind.Info{
 		Kind: Pod, Version: "v1", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"}, Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByNode,
+		StatusKeeps: kind.KeepsOwners,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,
 			Reset: func(p *v1.Pod) {

@@ -19,6 +19,7 @@ const PodDisruptionBudget kind.Kind = "PodDisruptionBudget"
 func podDisruptionBudget() *kind.Info {
 	return &kind.Info{
 		Kind: PodDisruptionBudget, Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"}, Namespaced: true, NeedsVersion: true,
+		MetaOnce: true,
 		Strategy: &kind.Typed[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(pdb *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/lists"
@@ -72,14 +73,21 @@ func decideRedelete(now time.Time, pod *v1.Pod, requested *int64, pinned bool) d
 	if requested == nil || *requested >= current {
 		return deletion{}
 	}
-	// The end moves by as much as the period: it began with the first request.
-	shorter := time.Duration(*requested-current) * time.Second
-	return deletion{
+	// The end moves by as much as the period: it began with the first request. One
+	// that would be over leaves a second to who ends the pod.
+	d := deletion{
 		mark:   true,
-		at:     asjson.Time(pod.DeletionTimestamp.Add(shorter)),
+		at:     asjson.Time(pod.DeletionTimestamp.Add(time.Duration(*requested-current) * time.Second)),
 		period: *requested,
 		remove: *requested == 0 && !pinned,
 	}
+	if d.at.Time.Before(now) {
+		d.at = asjson.Time(now)
+		if d.period != 0 {
+			d.period = 1
+		}
+	}
+	return d
 }
 
 // podGrace is the grace period in seconds that a first delete gives a pod.
@@ -117,7 +125,12 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkPreconditions(in, obj, opts.Preconditions); err != nil {
+	ns, isNamespace := obj.(*v1.Namespace)
+	check := checkPreconditions
+	if isNamespace {
+		check = checkNamespacePreconditions
+	}
+	if err := check(in, obj, opts.Preconditions); err != nil {
 		return nil, err
 	}
 	if chain := s.plugins.Chain(admissionv1.Delete, k, ""); len(chain) > 0 {
@@ -130,12 +143,12 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 			return nil, err
 		}
 	}
-	if ns, ok := obj.(*v1.Namespace); ok {
-		return s.deleteNamespace(now, ns)
+	if isNamespace {
+		return s.deleteNamespace(now, ns, opts)
 	}
 	old := obj
 	if k != kinds.Event {
-		obj = withPropagation(obj, in, opts.PropagationPolicy)
+		obj = withPropagation(obj, in, &opts)
 	}
 	d := decideDelete(now, obj, opts.GracePeriodSeconds)
 	if d.mark {
@@ -161,16 +174,28 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 // withPropagation returns the object with the finalizers that have the garbage
 // collector orphan its dependents, or delete them first
 // (deletionFinalizersForGarbageCollection). Without a policy, dependents are
-// deleted in the background, but for those of batch/v1's Job, which are orphaned
-// (pkg/registry/batch/job/strategy.go).
-func withPropagation(obj kind.Object, in *kind.Info, policy *metav1.DeletionPropagation) kind.Object {
+// deleted in the background, but for those of kinds whose dependents are orphaned
+// (DefaultGarbageCollectionPolicy).
+func withPropagation(obj kind.Object, in *kind.Info, opts *metav1.DeleteOptions) kind.Object {
 	had := obj.GetFinalizers()
 	orphan, foreground := slices.Contains(had, metav1.FinalizerOrphanDependents), slices.Contains(had, metav1.FinalizerDeleteDependents)
-	switch {
+	switch policy := opts.PropagationPolicy; {
+	case opts.OrphanDependents != nil: //nolint:staticcheck // old clients say so
+		orphan, foreground = *opts.OrphanDependents, false //nolint:staticcheck // as above
 	case policy != nil:
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	case in.OrphansByDefault:
 		orphan = orphan || !foreground
+	}
+	return withGCFinalizers(obj, in, orphan, foreground)
+}
+
+// withGCFinalizers returns the object with those of the garbage collector's finalizers
+// that it is to have.
+func withGCFinalizers(obj kind.Object, in *kind.Info, orphan, foreground bool) kind.Object {
+	had := obj.GetFinalizers()
+	if slices.Contains(had, metav1.FinalizerOrphanDependents) == orphan && slices.Contains(had, metav1.FinalizerDeleteDependents) == foreground {
+		return obj
 	}
 	list := lists.Filter(had, func(f string) bool {
 		return f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents
@@ -181,9 +206,6 @@ func withPropagation(obj kind.Object, in *kind.Info, policy *metav1.DeletionProp
 	if foreground {
 		list = append(list, metav1.FinalizerDeleteDependents)
 	}
-	if slices.Equal(had, list) {
-		return obj
-	}
 	c := in.Copy(obj)
 	c.SetFinalizers(list)
 	return c
@@ -192,12 +214,26 @@ func withPropagation(obj kind.Object, in *kind.Info, policy *metav1.DeletionProp
 // checkPreconditions returns a Conflict when a deletion is meant for another
 // object, or another version of it, than the stored one.
 func checkPreconditions(in *kind.Info, obj kind.Object, p *metav1.Preconditions) error {
+	gr := schema.GroupResource{Group: in.Group, Resource: in.Written()} // upstream names the kind
 	switch {
 	case p == nil:
 	case p.UID != nil && *p.UID != obj.GetUID():
-		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
+		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, obj.GetUID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion():
-		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+		return apierrors.NewConflict(gr, obj.GetName(), fmt.Errorf("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified", *p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// checkNamespacePreconditions is checkPreconditions for namespaces, which has another
+// text.
+func checkNamespacePreconditions(in *kind.Info, ns kind.Object, p *metav1.Preconditions) error {
+	switch {
+	case p == nil:
+	case p.UID != nil && *p.UID != ns.GetUID():
+		return apierrors.NewConflict(in.GroupResource(), ns.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, ns.GetUID()))
+	case p.ResourceVersion != nil && *p.ResourceVersion != ns.GetResourceVersion():
+		return apierrors.NewConflict(in.GroupResource(), ns.GetName(), fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, ns.GetResourceVersion()))
 	}
 	return nil
 }
@@ -216,20 +252,35 @@ func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object 
 // deleteNamespace marks a namespace as terminating, and removes one without
 // finalizers (pkg/registry/core/namespace/storage/storage.go). Its content is the
 // namespace controller's.
-func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace) (kind.Object, error) {
+func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace, opts metav1.DeleteOptions) (kind.Object, error) {
+	in := s.info(kinds.Namespace)
 	switch ns.Name {
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
-		return nil, apierrors.NewForbidden(s.info(kinds.Namespace).GroupResource(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
+		return nil, apierrors.NewForbidden(in.GroupResource(), ns.Name, fmt.Errorf("this namespace may not be deleted"))
 	}
 	// The first request marks it; others only look whether it can go.
 	if ns.DeletionTimestamp == nil {
 		c := *ns
 		c.DeletionTimestamp = new(asjson.Time(now))
 		c.Status.Phase = v1.NamespaceTerminating
-		s.commit(watch.Modified, kinds.Namespace, ns, &c, "delete", "")
-		ns = &c
+		marked := withNamespaceFinalizers(&c, in, &opts)
+		s.commit(watch.Modified, kinds.Namespace, ns, marked, "delete", "")
+		return marked, nil
 	}
 	return s.finishNamespace(ns), nil
+}
+
+// withNamespaceFinalizers is withPropagation for namespaces, where not to orphan is to
+// delete in the foreground.
+func withNamespaceFinalizers(ns *v1.Namespace, in *kind.Info, opts *metav1.DeleteOptions) *v1.Namespace {
+	orphan, foreground := slices.Contains(ns.Finalizers, metav1.FinalizerOrphanDependents), slices.Contains(ns.Finalizers, metav1.FinalizerDeleteDependents)
+	switch policy := opts.PropagationPolicy; {
+	case opts.OrphanDependents != nil: //nolint:staticcheck // old clients say so
+		orphan, foreground = *opts.OrphanDependents, !*opts.OrphanDependents //nolint:staticcheck // as above
+	case policy != nil:
+		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
+	}
+	return withGCFinalizers(ns, in, orphan, foreground).(*v1.Namespace)
 }
 
 // FinalizeNamespace takes the finalizer kubernetes off a namespace, as an update

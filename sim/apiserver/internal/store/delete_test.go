@@ -77,7 +77,7 @@ func TestDeletePod(t *testing.T) {
 		{"failed", onNode("n"), v1.PodFailed, []step{{ptr(int64(30)), 0}}, []string{"grace 0 gen 2 at 0", "gone"}},
 		{"shortened", onNode("n"), v1.PodRunning, []step{{nil, 0}, {ptr(int64(5)), 2 * time.Second}}, []string{"grace 30 gen 2 at 30", "grace 5 gen 2 at 5"}},
 		{"not lengthened", onNode("n"), v1.PodRunning, []step{{ptr(int64(5)), 0}, {ptr(int64(60)), time.Second}, {nil, 2 * time.Second}}, []string{"grace 5 gen 2 at 5"}},
-		{"then forced", onNode("n"), v1.PodRunning, []step{{nil, 0}, {ptr(int64(0)), 3 * time.Second}}, []string{"grace 30 gen 2 at 30", "grace 0 gen 2 at 0", "gone"}},
+		{"then forced", onNode("n"), v1.PodRunning, []step{{nil, 0}, {ptr(int64(0)), 3 * time.Second}}, []string{"grace 30 gen 2 at 30", "grace 0 gen 2 at 3", "gone"}},
 		{"finalizer holds", func(p *v1.Pod) { p.Spec.NodeName = "n"; p.Finalizers = []string{"x.io/f"} }, v1.PodRunning,
 			[]step{{ptr(int64(0)), 0}, {ptr(int64(0)), time.Second}}, []string{"grace 0 gen 2 at 0"}},
 		{"grace 0 in the spec", func(p *v1.Pod) { p.Spec.NodeName = "n"; p.Spec.TerminationGracePeriodSeconds = ptr(int64(0)) }, v1.PodRunning,

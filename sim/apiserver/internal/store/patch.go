@@ -23,8 +23,8 @@ import (
 // Patch applies a user's patch to an object, or to what the subresource sub
 // selects of it. data is JSON or YAML; pt is types.StrategicMergePatchType,
 // types.MergePatchType or types.JSONPatchType. Errors: NotFound, BadRequest (a
-// malformed patch or a field that does not exist), Invalid, Conflict (a uid or
-// resourceVersion in the patch that is not the stored one).
+// malformed patch or a field that does not exist), Invalid (also a uid
+// that is not the stored one), Conflict (a resourceVersion in the patch that isn't).
 func (s *Store) Patch(now time.Time, k kind.Kind, namespace, name string, pt types.PatchType, data []byte, sub string) (kind.Object, error) {
 	in := s.kinds.Find(k)
 	if in == nil {
@@ -101,9 +101,9 @@ func strategicMerge(in *kind.Info, was, patch []byte) (is []byte, err error) {
 // as kubectl apply does: a three-way merge with the manifest applied last, so
 // that what a manifest no longer has goes, and what others set stays.
 func (s *Store) Apply(now time.Time, obj kind.Object) (kind.Object, error) {
-	in := s.kinds.Of(obj)
+	in := s.rowOf(obj)
 	if in == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T", obj))
+		return nil, errNotServed(obj)
 	}
 	if len(obj.GetManagedFields()) > 0 { // the server's, in a manifest that was read from one
 		obj = in.Copy(obj)

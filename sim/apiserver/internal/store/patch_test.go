@@ -54,7 +54,7 @@ func TestUserPatch(t *testing.T) {
 		{"ephemeral", strategic, `{"spec":{"ephemeralContainers":[{"name":"dbg","image":"x"}]}}`, "ephemeralcontainers", "", 2},
 		{"unknown field", merge, `{"spec":{"nope":1}}`, "", `unknown field "spec.nope"`, 1},
 		{"wrong version", merge, `{"metadata":{"resourceVersion":"1"}}`, "", "the object has been modified", 1},
-		{"wrong uid", merge, `{"metadata":{"uid":"x"}}`, "", "UID in precondition", 1},
+		{"wrong uid", merge, `{"metadata":{"uid":"x"}}`, "", "metadata.uid: Invalid value", 1},
 		{"not a patch", jsonp, `{"a":1}`, "", "cannot unmarshal", 1},
 		{"failing test", jsonp, `[{"op":"test","path":"/spec/nodeName","value":"x"}]`, "", "test", 1},
 		{"no such subresource", merge, `{}`, "scale", `no subresource "scale"`, 1},

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,6 +24,9 @@ func (s *Store) GetScale(k kind.Kind, namespace, name string) (*autoscalingv1.Sc
 		return nil, err
 	}
 	in := s.info(k)
+	if in.Custom != nil {
+		return customScale(obj, in)
+	}
 	sc, ok := in.Scale(obj)
 	if !ok {
 		return nil, errNoSubresource(in, "scale")
@@ -40,13 +46,17 @@ func (s *Store) GetScale(k kind.Kind, namespace, name string) (*autoscalingv1.Sc
 
 // UpdateScale sets spec.replicas through the scale subresource. Errors:
 // NotFound, BadRequest, Conflict (a resource version that is not the stored
-// one), Invalid (a negative number).
+// one), Invalid (a negative number). The scale's managed fields, where they are kept,
+// are those of the object from then on.
 func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	old, err := s.Get(k, scale.Namespace, scale.Name)
 	if err != nil {
 		return nil, err
 	}
 	in := s.info(k)
+	if in.Custom != nil {
+		return s.updateCustomScale(now, old, in, scale)
+	}
 	if _, ok := in.Scale(old); !ok {
 		return nil, errNoSubresource(in, "scale")
 	}
@@ -60,11 +70,54 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	// The copy's fields are its own now, so that a new number is written to it
 	// alone.
 	sc, _ := in.Scale(obj)
-	if *sc.Replicas != nil && **sc.Replicas == scale.Spec.Replicas {
+	if s.managedFields {
+		obj.SetManagedFields(scale.ManagedFields)
+	}
+	if *sc.Replicas == nil || **sc.Replicas != scale.Spec.Replicas {
+		*sc.Replicas = new(scale.Spec.Replicas)
+		obj.SetGeneration(old.GetGeneration() + 1)
+	} else if equality.Semantic.DeepEqual(obj.GetManagedFields(), old.GetManagedFields()) {
 		return s.GetScale(k, scale.Namespace, scale.Name)
 	}
-	*sc.Replicas = new(scale.Spec.Replicas)
-	obj.SetGeneration(old.GetGeneration() + 1)
 	s.commit(watch.Modified, k, old, obj, "update", "scale")
 	return s.GetScale(k, scale.Namespace, scale.Name)
+}
+
+// customScale is GetScale of a custom resource. A scale that doesn't say how many are
+// asked for is a status 500.
+func customScale(obj kind.Object, in *kind.Info) (*autoscalingv1.Scale, error) {
+	if in.Custom.Scale == nil {
+		return nil, errNoSubresource(in, "scale")
+	}
+	scale, ok, err := in.Custom.Scale.Of(obj)
+	switch {
+	case err != nil:
+		return nil, ErrInternal(err)
+	case !ok:
+		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(in.Custom.Scale.Replicas, ".")))
+	}
+	return scale, nil
+}
+
+// updateCustomScale is UpdateScale of a custom resource, which is an update of the
+// object like others.
+func (s *Store) updateCustomScale(now time.Time, old kind.Object, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	if in.Custom.Scale == nil {
+		return nil, errNoSubresource(in, "scale")
+	}
+	obj := old.DeepCopyObject().(kind.Object)
+	if err := in.Custom.Scale.Set(obj, scale.Spec.Replicas); err != nil {
+		return nil, ErrInternal(err)
+	}
+	if s.managedFields {
+		obj.SetManagedFields(scale.ManagedFields)
+	}
+	if scale.ResourceVersion != "" {
+		obj.SetResourceVersion(scale.ResourceVersion)
+	}
+	made, err := s.update(now, obj, "", "update")
+	if err != nil {
+		return nil, err
+	}
+	return customScale(made, in)
 }

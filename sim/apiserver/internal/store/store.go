@@ -33,6 +33,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,11 +168,19 @@ func newState(seed uint64, tables map[kind.Kind]table.Any) *State {
 }
 
 // Define has custom resources stored by the rules of a row, which takes the place of
-// an earlier one of their kind.
+// an earlier one of their kind. What is stored becomes what it would be read as: upstream
+// converts, prunes and defaults what it reads, and writes nothing for that.
 func (s *State) Define(in *kind.Info) {
 	i := s.kinds.Define(in)
 	if i < len(s.shelves) {
 		s.shelves[i].Info = in
+		var all []kind.Object
+		s.shelves[i].objects.Each(func(o kind.Object) bool { all = append(all, o); return true })
+		for _, o := range all {
+			if as := in.Custom.Convert(o); !equality.Semantic.DeepEqual(as, o) {
+				s.shelves[i].objects.Put(as)
+			}
+		}
 		return
 	}
 	s.shelves = append(s.shelves, &shelf{Info: in, objects: in.NewTable()})

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"net/http"
+	"strconv"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -25,11 +27,45 @@ import (
 // the order of kube-apiserver. Errors: NotFound (namespace), Forbidden
 // (admission), Invalid (with the fields' paths), AlreadyExists.
 func (s *Store) Create(now time.Time, obj kind.Object) (kind.Object, error) {
-	in := s.kinds.Of(obj)
+	in := s.rowOf(obj)
 	if in == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T", obj))
+		return nil, errNotServed(obj)
 	}
 	return s.create(now, obj.DeepCopyObject().(kind.Object), in, false)
+}
+
+// rowOf returns the row of an object's kind, and of custom resources the one of their
+// version; nil: that isn't served.
+func (s *State) rowOf(obj kind.Object) *kind.Info {
+	in := s.kinds.Of(obj)
+	if in == nil || in.Custom == nil {
+		return in
+	}
+	return in.Served(obj.GetObjectKind().GroupVersionKind().Version)
+}
+
+// errNotServed is the answer about an object of no kind that is served.
+func errNotServed(obj kind.Object) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T %s", obj, obj.GetObjectKind().GroupVersionKind()))
+}
+
+// stored returns an object in the version in which its kind is stored.
+func (s *State) stored(obj kind.Object, in *kind.Info) kind.Object {
+	if in.Custom == nil {
+		return obj
+	}
+	if at := s.info(in.Kind); at.Version != in.Version {
+		return at.Custom.Convert(obj)
+	}
+	return obj
+}
+
+// inVersion returns a stored object in the version of a row.
+func inVersion(obj kind.Object, in *kind.Info) kind.Object {
+	if in.Custom != nil && obj.GetObjectKind().GroupVersionKind().Version != in.Version {
+		return in.Custom.Convert(obj)
+	}
+	return obj
 }
 
 // CreateNode is Create of a node that the store shares with the kubelet: neither
@@ -49,9 +85,13 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 	}
 	// Upstream finds the clash when it writes, so it comes after all other errors.
 	if s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName()) != nil {
+		if obj.GetGenerateName() != "" {
+			return nil, apierrors.NewGenerateNameConflict(in.GroupResource(), obj.GetName(), 1)
+		}
 		return nil, apierrors.NewAlreadyExists(in.GroupResource(), obj.GetName())
 	}
 	s.stampMeta(now, obj, in)
+	obj = s.stored(obj, in)
 	s.commit(watch.Added, in.Kind, nil, obj, "create", "")
 	if in.Kind == kinds.Event && !s.dry {
 		s.noteExpiry(now, obj.(*v1.Event))
@@ -70,7 +110,7 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 		obj.SetNamespace("")
 	}
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
-		obj.SetName(s.GenerateName(obj.GetGenerateName()))
+		s.giveName(obj, in)
 	}
 	if obj.GetResourceVersion() != "" {
 		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
@@ -79,6 +119,19 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 		return nil
 	}
 	return s.plugins.Namespace(in, obj.GetNamespace(), admission.Name(obj))
+}
+
+// nameAttempts is how many generated names are tried (maxNameGenerationCreateAttempts).
+const nameAttempts = 8
+
+// giveName makes a name of the object's generateName, one that is free if luck has it.
+func (s *Store) giveName(obj kind.Object, in *kind.Info) {
+	for range nameAttempts {
+		obj.SetName(s.GenerateName(obj.GetGenerateName()))
+		if s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName()) == nil {
+			return
+		}
+	}
 }
 
 // admitNew defaults, admits and validates.
@@ -121,8 +174,7 @@ func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
 		return err
 	}
 	in.PrepareCreate(obj)
-	errs := in.ValidateMeta(obj)
-	errs = append(errs, s.validate(in, obj, system)...)
+	errs := in.WithMeta(obj, s.validate(in, obj, system))
 	if len(errs) > 0 {
 		name := obj.GetName()
 		if name == "" {
@@ -145,7 +197,6 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 		obj.SetManagedFields(nil)
 	}
 	obj.SetSelfLink("")
-	obj.SetGeneration(0)
 	if in.HasGeneration() {
 		obj.SetGeneration(1)
 	}
@@ -157,72 +208,93 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 // resource version or UID than stored), Invalid, BadRequest. An update that
 // changes nothing makes no new version.
 func (s *Store) Update(now time.Time, obj kind.Object, sub string) (kind.Object, error) {
+	if in := s.kinds.Of(obj); in != nil {
+		if old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName()); old != nil {
+			if err := CheckUID(in, old, obj.GetUID()); err != nil {
+				return nil, err
+			}
+		}
+	}
 	return s.update(now, obj.DeepCopyObject().(kind.Object), sub, "update")
 }
 
-// update takes obj over.
+// Replace is Update of an object that was computed from the stored one, as a patch's
+// is: another UID is a change like others, which is Invalid. It takes obj over.
+func (s *Store) Replace(now time.Time, obj kind.Object, sub, verb string) (kind.Object, error) {
+	return s.update(now, obj, sub, verb)
+}
+
+// update takes obj over. Custom resources are checked in the version in which they came.
 func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.Object, error) {
-	in := s.kinds.Of(obj)
+	in := s.rowOf(obj)
 	if in == nil {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T", obj))
+		return nil, errNotServed(obj)
 	}
 	if in.Namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(metav1.NamespaceDefault)
 	}
-	old, err := s.Get(in.Kind, obj.GetNamespace(), obj.GetName())
+	stored, err := s.Get(in.Kind, obj.GetNamespace(), obj.GetName())
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVersion(in, old, obj); err != nil {
+	if err := checkVersion(in, stored, obj); err != nil {
 		return nil, err
 	}
+	if err := s.decideUpdate(now, obj, inVersion(stored, in), in, sub); err != nil {
+		return nil, err
+	}
+	obj = s.stored(obj, in)
+	// An update that changes nothing is no write: no version, no event for
+	// watchers.
+	if equality.Semantic.DeepEqual(obj, stored) {
+		return stored, nil
+	}
+	if goneByUpdate(obj, stored) {
+		s.remove(in, obj, verb)
+		return obj, nil
+	}
+	s.commit(watch.Modified, in.Kind, stored, obj, verb, sub)
+	if in.Kind == kinds.Event && !s.dry {
+		s.noteExpiry(now, obj.(*v1.Event))
+	}
+	return obj, nil
+}
+
+// decideUpdate makes obj what is to take old's place, and checks it (BeforeUpdate).
+func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info, sub string) error {
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind())
-	keepServerMeta(obj, old)
+	obj.SetResourceVersion(old.GetResourceVersion())
+	obj.SetGeneration(old.GetGeneration())
 	if !s.managedFields {
 		obj.SetManagedFields(nil)
 	}
 	if sub == "" {
 		in.SetDefaults(obj)
 		if err := s.giveAddresses(obj, old); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if !in.PrepareUpdate(obj, old, sub) {
-		return nil, errNoSubresource(in, sub)
+	if !in.ResetUpdate(obj, old, sub) {
+		return errNoSubresource(in, sub)
 	}
 	in.StampUpdate(now, obj, old, sub)
+	keepServerMeta(obj, old)
 	var r *admission.Request
 	chain := s.plugins.Chain(admissionv1.Update, in.Kind, sub)
 	if len(chain) > 0 {
 		r = s.request(now, admissionv1.Update, in, obj, old, sub)
 		if err := chain.Mutate(r); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if in.NewGeneration(obj, old, sub) {
 		obj.SetGeneration(old.GetGeneration() + 1)
 	}
-	errs := append(in.ValidateMetaUpdate(obj, old), s.validateUpdate(in, obj, old, sub)...)
+	errs := append(in.ValidateMetaUpdate(obj, old, sub), s.validateUpdate(in, obj, old, sub)...)
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
+		return apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
 	}
-	if err := chain.Validate(r); err != nil {
-		return nil, err
-	}
-	// An update that changes nothing is no write: no version, no event for
-	// watchers.
-	if equality.Semantic.DeepEqual(obj, old) {
-		return old, nil
-	}
-	if goneByUpdate(obj, old) {
-		s.remove(in, obj, verb)
-		return obj, nil
-	}
-	s.commit(watch.Modified, in.Kind, old, obj, verb, sub)
-	if in.Kind == kinds.Event && !s.dry {
-		s.noteExpiry(now, obj.(*v1.Event))
-	}
-	return obj, nil
+	return chain.Validate(r)
 }
 
 // goneByUpdate reports whether an update took away the last of what holds an object
@@ -235,23 +307,47 @@ func goneByUpdate(obj, old kind.Object) bool {
 		return old.GetDeletionTimestamp() != nil && len(ns.Spec.Finalizers) == 0
 	}
 	grace := old.GetDeletionGracePeriodSeconds()
-	return grace != nil && *grace == 0
+	return old.GetDeletionTimestamp() != nil && (grace == nil || *grace == 0)
 }
 
-// checkVersion refuses an update of another version or object than the stored.
+// CheckUID refuses an update of another object than the stored one: an update's UID is
+// a precondition. "" is any.
+func CheckUID(in *kind.Info, old kind.Object, uid types.UID) error {
+	if uid == "" || uid == old.GetUID() {
+		return nil
+	}
+	return apierrors.NewConflict(in.GroupResource(), old.GetName(), fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
+		in.StorageKey(old.GetNamespace(), old.GetName()), uid, old.GetUID()))
+}
+
+// checkVersion refuses an update of another version than the stored one. No version,
+// or "0", is any, where the kind allows it.
 func checkVersion(in *kind.Info, old, obj kind.Object) error {
-	if uid := obj.GetUID(); uid != "" && uid != old.GetUID() {
-		return apierrors.NewConflict(in.GroupResource(), obj.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, old.GetUID()))
-	}
 	rv := obj.GetResourceVersion()
-	if rv == "" && in.NeedsVersion {
-		gk := schema.GroupKind{Group: in.Group, Kind: in.Resource} // upstream has no kind where it finds that
-		return apierrors.NewInvalid(gk, obj.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
+	if rv == old.GetResourceVersion() {
+		return nil
 	}
-	if rv != "" && rv != old.GetResourceVersion() {
+	var version uint64
+	if rv != "" {
+		var err error
+		if version, err = strconv.ParseUint(rv, 10, 64); err != nil {
+			return ErrInternal(err)
+		}
+	}
+	if version == 0 && in.NeedsVersion {
+		group := schema.GroupKind{Group: in.Group, Kind: in.Resource}
+		return apierrors.NewInvalid(group, obj.GetName(), field.ErrorList{field.Invalid(field.NewPath("metadata", "resourceVersion"), version, "must be specified for an update")})
+	}
+	if version != 0 {
 		return errModified(in, obj.GetName())
 	}
 	return nil
+}
+
+// ErrInternal is how the API answers with an error that says no more than its text
+// (ErrorToAPIStatus).
+func ErrInternal(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}}
 }
 
 // errModified is the Conflict of a version that is not the stored one.
@@ -259,10 +355,9 @@ func errModified(in *kind.Info, name string) error {
 	return apierrors.NewConflict(in.GroupResource(), name, fmt.Errorf("the object has been modified; please apply your changes to the latest version and try again"))
 }
 
-// keepServerMeta puts back the metadata that no update changes. What else may not change,
-// validation refuses.
+// keepServerMeta puts back the metadata that no update changes, where it isn't refused
+// for changing it (BeforeUpdate of k8s.io/apiserver, pkg/registry/rest).
 func keepServerMeta(obj, old kind.Object) {
-	obj.SetResourceVersion(old.GetResourceVersion())
 	if obj.GetUID() == "" {
 		obj.SetUID(old.GetUID())
 	}
@@ -270,10 +365,9 @@ func keepServerMeta(obj, old kind.Object) {
 	if t := old.GetDeletionTimestamp(); t != nil {
 		obj.SetDeletionTimestamp(t)
 	}
-	if obj.GetDeletionGracePeriodSeconds() == nil {
-		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+	if p := old.GetDeletionGracePeriodSeconds(); p != nil && obj.GetDeletionGracePeriodSeconds() == nil {
+		obj.SetDeletionGracePeriodSeconds(p)
 	}
-	obj.SetGeneration(old.GetGeneration())
 	obj.SetSelfLink("")
 }
 
