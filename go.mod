@@ -52,6 +52,7 @@ require (
 	k8s.io/cri-streaming v0.36.6
 	k8s.io/dynamic-resource-allocation v0.36.6
 	k8s.io/klog/v2 v2.140.0
+	k8s.io/kube-aggregator v0.36.6
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a
 	k8s.io/kubelet v0.36.6
 	k8s.io/mount-utils v0.36.6

@@ -65,6 +65,9 @@ const (
 	KindLimitRange              = kinds.LimitRange
 	KindResourceQuota           = kinds.ResourceQuota
 
+	KindAPIService                = kinds.APIService
+	KindCertificateSigningRequest = kinds.CertificateSigningRequest
+
 	KindCustomResourceDefinition = kinds.CustomResourceDefinition
 )
 

@@ -138,6 +138,7 @@ func (s *Server) OpenDoor() {
 	s.store.KeepManagedFields()
 	s.store.UseServiceAccounts()
 	s.store.TaintNewNodes() // real clusters do, whoever takes the taint away
+	s.store.MakeFlowControl(s.now())
 	for _, fn := range s.onOpen {
 		fn()
 	}

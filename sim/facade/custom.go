@@ -16,6 +16,7 @@ import (
 
 // definitionChanged serves the resources of a definition that is established.
 func (f *Facade) definitionChanged(c apiserver.Change) {
+	defer f.registerAPIs()
 	kind := apiserver.Kind(c.New.GetName())
 	row := f.o.API.Store().Kinds().Find(kind)
 	if c.Type == watch.Deleted {

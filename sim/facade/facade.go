@@ -70,6 +70,7 @@ func New(o Options) *Facade {
 	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
 	f.paths = f.rootPaths()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
+	f.registerAPIs()
 	f.handler = filters.WithWarningRecorder(f.withUsers(http.HandlerFunc(f.serve)))
 	return f
 }

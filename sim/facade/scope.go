@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -92,7 +93,7 @@ func newServed(f *Facade) *served {
 	schemas := newLazySchemas(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(f.types.scheme) })
 	for _, row := range f.o.API.Store().Kinds().All() {
 		converter := managedfields.TypeConverter(schemas)
-		if row.Kind == apiserver.KindCustomResourceDefinition { // client-go's schemas don't have it
+		if !scheme.Scheme.Recognizes(row.GroupVersionKind()) { // nor do client-go's schemas
 			converter = managedfields.NewDeducedTypeConverter()
 		}
 		for _, view := range viewsOf(row) {
@@ -167,7 +168,7 @@ type goTypes struct {
 // defaulted when they are decoded.
 func newTypes(kinds []*apiserver.KindInfo) goTypes {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {
 		utilruntime.Must(add(s)) // types that don't go together are a mistake of the libraries
 	}
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})

@@ -17,7 +17,7 @@ import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 // New returns the table of all kinds, in the order that kind.NewTable wants.
 func New() *kind.Table {
 	return kind.NewTable(
-		flowSchema(), priorityLevelConfiguration(), serviceCIDR(), ipAddress(), clusterRole(), clusterRoleBinding(), certificateSigningRequest(), ingressClass(),
+		apiService(), flowSchema(), priorityLevelConfiguration(), serviceCIDR(), ipAddress(), clusterRole(), clusterRoleBinding(), certificateSigningRequest(), ingressClass(),
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
 		role(), roleBinding(), networkPolicy(), ingress(),
 		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
