@@ -68,6 +68,18 @@ func (s *Server) tokenSigner() (*token.Signer, error) {
 	return s.signer, nil
 }
 
+// TokenKeys returns the document of the keys by which others check tokens.
+func (s *Server) TokenKeys() ([]byte, error) {
+	signer, err := s.tokenSigner()
+	if err != nil {
+		return nil, err
+	}
+	return signer.Keys()
+}
+
+// TokenConfiguration returns the document that says where that one is.
+func TokenConfiguration(keysURL string) ([]byte, error) { return token.Configuration(keysURL) }
+
 // Authenticate returns who a service account's token is of, and which of the audiences
 // it is meant for; none are those of the API. The error says why a token is not, or no
 // longer, good.

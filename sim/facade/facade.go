@@ -48,6 +48,7 @@ type Facade struct {
 	discoveries *discoveries
 	paths       map[string]rootPath
 	openAPI     *openAPI
+	began       time.Time    // of the cluster's
 	handler     http.Handler // serve, with what is around it
 }
 
@@ -68,7 +69,7 @@ func New(o Options) *Facade {
 	}
 	f.watches = newWatches(o)
 	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
-	f.paths = f.rootPaths()
+	f.paths, f.began = f.rootPaths(), o.API.Loop().Now()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
 	f.registerAPIs()
 	f.handler = filters.WithWarningRecorder(f.withUsers(http.HandlerFunc(f.serve)))

@@ -3,10 +3,12 @@ package facade
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // serverVersion is of whom the API behaves like one.
@@ -37,9 +41,13 @@ func (f *Facade) rootPaths() map[string]rootPath {
 		"/version": {serve: func(w http.ResponseWriter, _ *http.Request) {
 			responsewriters.WriteRawJSON(http.StatusOK, serverVersion, w)
 		}, getOnly: true},
-		"/metrics": {serve: f.serveMetrics},
+		"/metrics": {serve: f.serveMetrics}, "/metrics/slis": {serve: f.serveSLIs},
+		"/statusz": {serve: f.serveStatus}, "/flagz": {serve: serveFlags},
 
 		"/openapi/v2": {serve: f.openAPI.serve}, "/openapi/v3": {serve: f.openAPI.serve}, "/openapi/v3/": {serve: f.openAPI.serve},
+	}
+	for path, serve := range map[string]http.HandlerFunc{"/.well-known/openid-configuration": f.serveOpenID, jwksPath: f.serveKeys} {
+		paths[path] = rootPath{serve: serve, getOnly: true}
 	}
 	f.addHealth(paths)
 	return paths
@@ -117,6 +125,84 @@ func (f *Facade) answers(ctx context.Context) error {
 
 // serveMetrics tells what only the facade counts, in Prometheus' text format.
 func (f *Facade) serveMetrics(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8; escaping=underscores")
+	w.Header().Set("Content-Type", metricsType)
 	fmt.Fprintf(w, "# HELP apiserver_terminated_watchers_total Counter of watchers closed due to unresponsiveness.\n# TYPE apiserver_terminated_watchers_total counter\napiserver_terminated_watchers_total %d\n", f.CutWatches())
 }
+
+// jwksPath is where the keys are by which tokens of service accounts are checked.
+const jwksPath = "/openid/v1/jwks"
+
+// serveOpenID says where the keys of tokens are.
+func (f *Facade) serveOpenID(w http.ResponseWriter, _ *http.Request) {
+	data, err := apiserver.TokenConfiguration("https://" + serverAddress + jwksPath)
+	serveOpenIDDocument(w, data, err, "application/json")
+}
+
+// jwksForms is the one form of keys.
+var jwksForms = []form{{accepted: []string{"jwk-set+json"}, sent: "application/jwk-set+json"}}
+
+// serveKeys serves the keys of tokens.
+func (f *Facade) serveKeys(w http.ResponseWriter, req *http.Request) {
+	as := acceptable(req, jwksForms)
+	if as == nil {
+		f.refuse(w, req, http.StatusNotAcceptable)
+		return
+	}
+	var data []byte
+	var err error
+	if e := f.o.Door.Do(req.Context(), func() { data, err = f.o.API.TokenKeys() }); e != nil {
+		err = e
+	}
+	serveOpenIDDocument(w, data, err, as.sent)
+}
+
+// serveOpenIDDocument serves what clients may keep for an hour, as upstream's
+// pkg/routes/openidmetadata.go.
+func serveOpenIDDocument(w http.ResponseWriter, data []byte, err error, mediaType string) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	w.Write(data) //nolint:errcheck // the client has gone
+}
+
+// serveSLIs tells the health of the API's parts, in Prometheus' text format.
+func (f *Facade) serveSLIs(w http.ResponseWriter, req *http.Request) {
+	w.Header().Set("Content-Type", metricsType)
+	well := 1
+	if f.answers(req.Context()) != nil {
+		well = 0
+	}
+	fmt.Fprint(w, "# HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.\n# TYPE kubernetes_healthcheck gauge\n")
+	for _, path := range slices.Sorted(maps.Keys(health)) {
+		for _, name := range slices.Concat(healthChecks, health[path]) {
+			fmt.Fprintf(w, "kubernetes_healthcheck{name=%q,type=%q} %d\n", name, strings.TrimPrefix(path, "/"), well)
+		}
+	}
+}
+
+// forPeople is what pages that people read begin with.
+const forPeople = "\nWarning: This endpoint is not meant to be machine parseable, has no formatting compatibility guarantees and is for debugging purposes only.\n\n"
+
+// serveStatus says since when the API runs, by the cluster's clock.
+func (f *Facade) serveStatus(w http.ResponseWriter, req *http.Request) {
+	now := f.began
+	if err := f.o.Door.Do(req.Context(), func() { now = f.o.API.Loop().Now() }); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", plain)
+	fmt.Fprintf(w, "\nkube-apiserver statusz%sStarted: %s\nUp: %s\nGo version: %s\nBinary version: %s\nEmulation version: %s.%s\n", forPeople,
+		f.began.UTC().Format(time.RFC1123), now.Sub(f.began).Round(time.Second), serverVersion.GoVersion, serverVersion.GitVersion, serverVersion.EmulationMajor, serverVersion.EmulationMinor)
+}
+
+// serveFlags says that the API has no flags.
+func serveFlags(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", plain)
+	fmt.Fprint(w, "\nkube-apiserver flagz"+forPeople)
+}
+
+// metricsType is the media type of Prometheus' text format.
+const metricsType = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"

@@ -81,10 +81,14 @@ func (f fieldLabels) ConvertFieldLabel(_ schema.GroupVersionKind, label, value s
 		return label, value, nil
 	case set == nil:
 		return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label)
-	case f.row.Group == "":
-		return "", "", fmt.Errorf("field label not supported: %s", label)
 	}
-	return "", "", fmt.Errorf("field label %q not supported for %s", label, f.row.Kind)
+	switch f.row.Group { // each has its own words (pkg/apis/GROUP/VERSION/conversion.go)
+	case "batch":
+		return "", "", fmt.Errorf("field label %q not supported for %s", label, f.row.Kind)
+	case "resource.k8s.io":
+		return "", "", fmt.Errorf("field label not supported for %s: %s", f.row.GroupVersionKind(), label)
+	}
+	return "", "", fmt.Errorf("field label not supported: %s", label)
 }
 
 // watches tell clients of changes, and remember them for who begins behind. But for a

@@ -56,8 +56,8 @@ type Ref struct {
 
 // Signer signs tokens and knows them again.
 type Signer struct {
-	key    *ecdsa.PrivateKey
-	header string
+	key        *ecdsa.PrivateKey
+	id, header string
 }
 
 // NewSigner returns the signer of a seed. It costs a tenth of a millisecond.
@@ -75,17 +75,42 @@ func NewSigner(seed uint64) (*Signer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key of service accounts: %w", err)
 		}
-		id := sha256.Sum256(public)
-		header, err := json.Marshal(map[string]string{"alg": "ES256", "kid": base64.RawURLEncoding.EncodeToString(id[:])})
+		sum := sha256.Sum256(public)
+		id := base64.RawURLEncoding.EncodeToString(sum[:])
+		header, err := json.Marshal(map[string]string{"alg": algorithm, "kid": id})
 		if err != nil {
 			return nil, fmt.Errorf("header of tokens: %w", err)
 		}
-		return &Signer{key, base64.RawURLEncoding.EncodeToString(header)}, nil
+		return &Signer{key, id, base64.RawURLEncoding.EncodeToString(header)}, nil
 	}
 }
 
 // Key returns the signer's key.
 func (s *Signer) Key() *ecdsa.PrivateKey { return s.key }
+
+// algorithm is how tokens are signed.
+const algorithm = "ES256"
+
+// Keys is the document of the keys by which others check tokens (RFC 7517).
+func (s *Signer) Keys() ([]byte, error) {
+	public, err := s.key.PublicKey.Bytes()
+	if err != nil {
+		return nil, fmt.Errorf("key of service accounts: %w", err)
+	}
+	text := base64.RawURLEncoding.EncodeToString
+	x, y := public[1:33], public[33:] // behind the sign of a point in full
+	return json.Marshal(map[string]any{"keys": []any{map[string]string{
+		"use": "sig", "kty": "EC", "kid": s.id, "crv": "P-256", "alg": algorithm, "x": text(x), "y": text(y),
+	}}})
+}
+
+// Configuration is the document that says where the keys are (OpenID Connect Discovery).
+func Configuration(keysURL string) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"issuer": Issuer, "jwks_uri": keysURL, "response_types_supported": []string{"id_token"},
+		"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{algorithm},
+	})
+}
 
 // signature is the pair that ECDSA makes.
 type signature struct{ R, S *big.Int }
