@@ -147,15 +147,11 @@ func setPodPageLimits(s *v1.PodSpec, r *v1.ResourceRequirements) {
 }
 
 // DefaultEphemeral fills in what ephemeral containers left out. They come by a
-// subresource, too, where nothing else is defaulted. They have no ports and probes
-// to default.
+// subresource, too, where nothing else is defaulted. What they may not have is completed
+// before it is refused.
 func DefaultEphemeral(s *v1.PodSpec) {
 	for i := range s.EphemeralContainers {
-		c := (*v1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon)
-		fields.Default(&c.ImagePullPolicy, PullPolicy(c.Image))
-		fields.Default(&c.TerminationMessagePath, v1.TerminationMessagePathDefault)
-		fields.Default(&c.TerminationMessagePolicy, v1.TerminationMessageReadFile)
-		setEnvDefaults(c)
+		setContainerDefaults((*v1.Container)(&s.EphemeralContainers[i].EphemeralContainerCommon), false)
 	}
 }
 

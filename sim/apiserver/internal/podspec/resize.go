@@ -51,8 +51,11 @@ func validateResize(pod, old *v1.Pod) field.ErrorList {
 	}
 	// What follows compares resources, so the class is computed from the new ones
 	// first.
-	if class := qos.Compute(pod); class != qos.Class(old) {
-		errs = append(errs, field.Invalid(spec, class, "Pod QOS Class may not change as a result of resizing"))
+	if qos.Compute(pod) != qos.Class(old) {
+		errs = append(errs, field.Invalid(spec, pod.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
+	}
+	if !resizable(old) {
+		errs = append(errs, field.Forbidden(spec, "Pod running on node without support for resize"))
 	}
 	order := append(sameContainers(pod.Spec.Containers, old.Spec.Containers, spec.Child("containers"), "containers"),
 		sameContainers(pod.Spec.InitContainers, old.Spec.InitContainers, spec.Child("initContainers"), "initContainers")...)
@@ -60,29 +63,49 @@ func validateResize(pod, old *v1.Pod) field.ErrorList {
 	if len(order) > 0 {
 		return append(errs, order...)
 	}
-	other := false
-	for _, l := range []struct {
-		name    string
-		is, was []v1.Container
-	}{{"containers", pod.Spec.Containers, old.Spec.Containers}, {"initContainers", pod.Spec.InitContainers, old.Spec.InitContainers}} {
-		for i := range l.is {
-			p := spec.Child(l.name).Index(i).Child("resources")
-			errs = append(errs, nothingRemoved(&l.is[i].Resources, &l.was[i].Resources, p)...)
-			other = other || !sameButCPUAndMemory(&l.is[i].Resources, &l.was[i].Resources)
+	for i := range pod.Spec.Containers {
+		is, was := &pod.Spec.Containers[i], &old.Spec.Containers[i]
+		errs = append(errs, nothingRemoved(&is.Resources, &was.Resources, "", spec.Child("containers").Index(i).Child("resources"))...)
+		if !sameButCPUAndMemory(is, was) {
+			errs = append(errs, field.Forbidden(spec, "only cpu and memory resources are mutable"))
 		}
 	}
-	// Pod-level resources may come and grow by a resize, too.
-	var none v1.ResourceRequirements
-	is, was := pod.Spec.Resources, old.Spec.Resources
-	if is == nil {
-		is = &none
+	for i := range pod.Spec.InitContainers {
+		is, was, p := &pod.Spec.InitContainers[i], &old.Spec.InitContainers[i], spec.Child("initContainers").Index(i)
+		errs = append(errs, nothingRemoved(&is.Resources, &was.Resources, "", p.Child("resources"))...)
+		if !sameButCPUAndMemory(is, was) {
+			errs = append(errs, field.Forbidden(p, "only cpu and memory resources for init or sidecar containers are mutable"))
+		}
 	}
-	if was == nil {
+	return append(errs, validatePodLevelResize(pod.Spec.Resources, old.Spec.Resources, spec)...)
+}
+
+// resizable reports whether a pod's node has shown that it knows of resizes: it tells
+// what running containers have (isPodResizeRequestSupported).
+func resizable(pod *v1.Pod) bool {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.State.Running != nil {
+			return c.Resources != nil
+		}
+	}
+	return true
+}
+
+// validatePodLevelResize is validatePodLevelResourcesResize: resources of the pod as a
+// whole may come and grow, too.
+func validatePodLevelResize(is, was *v1.ResourceRequirements, spec *field.Path) field.ErrorList {
+	var none v1.ResourceRequirements
+	switch {
+	case is == nil && was == nil:
+		return nil
+	case is == nil:
+		return field.ErrorList{field.Forbidden(spec.Child("resources"), "pod-level resources cannot be removed")}
+	case was == nil:
 		was = &none
 	}
-	errs = append(errs, nothingRemoved(is, was, spec.Child("resources"))...)
-	if other || !sameButCPUAndMemory(is, was) {
-		errs = append(errs, field.Forbidden(spec, "only cpu and memory resources are mutable"))
+	errs := nothingRemoved(is, was, "pod-level ", spec.Child("resources"))
+	if !sameOthers(is, was) || !equality.Semantic.DeepEqual(is.Claims, was.Claims) {
+		errs = append(errs, field.Forbidden(spec, "only cpu and memory resources are mutable at pod-level"))
 	}
 	return errs
 }
@@ -103,8 +126,8 @@ func sameContainers(is, was []v1.Container, path *field.Path, what string) field
 }
 
 // nothingRemoved requires that what had a request or a limit has one: the kubelet
-// cannot take a limit away from a running container.
-func nothingRemoved(is, was *v1.ResourceRequirements, path *field.Path) field.ErrorList {
+// cannot take a limit away from a running container. whose is "pod-level " of the pod's.
+func nothingRemoved(is, was *v1.ResourceRequirements, whose string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, l := range []struct {
 		field, what string
@@ -112,7 +135,7 @@ func nothingRemoved(is, was *v1.ResourceRequirements, path *field.Path) field.Er
 	}{{"requests", "resource requests", is.Requests, was.Requests}, {"limits", "resource limits", is.Limits, was.Limits}} {
 		for _, name := range fields.SortedKeys(l.was) {
 			if _, ok := l.is[name]; !ok {
-				errs = append(errs, field.Forbidden(path.Child(l.field), l.what+" cannot be removed"))
+				errs = append(errs, field.Forbidden(path.Child(l.field), whose+l.what+" cannot be removed"))
 				break
 			}
 		}
@@ -120,9 +143,14 @@ func nothingRemoved(is, was *v1.ResourceRequirements, path *field.Path) field.Er
 	return errs
 }
 
-// sameButCPUAndMemory compares what a resize may not change: every other resource,
-// and claims.
-func sameButCPUAndMemory(a, b *v1.ResourceRequirements) bool {
+// sameButCPUAndMemory compares what a resize may not change of a container. One with
+// claims to devices is not resized at all, as upstream.
+func sameButCPUAndMemory(is, was *v1.Container) bool {
+	return sameOthers(&is.Resources, &was.Resources) && len(was.Resources.Claims) == 0 && equality.Semantic.DeepEqual(is.ResizePolicy, was.ResizePolicy)
+}
+
+// sameOthers compares quantities of other resources.
+func sameOthers(a, b *v1.ResourceRequirements) bool {
 	rest := func(l v1.ResourceList) v1.ResourceList {
 		out := v1.ResourceList{}
 		for name, q := range l { //drydock:unordered copies a map
@@ -132,8 +160,7 @@ func sameButCPUAndMemory(a, b *v1.ResourceRequirements) bool {
 		}
 		return out
 	}
-	return equality.Semantic.DeepEqual(rest(a.Requests), rest(b.Requests)) && equality.Semantic.DeepEqual(rest(a.Limits), rest(b.Limits)) &&
-		equality.Semantic.DeepEqual(a.Claims, b.Claims)
+	return equality.Semantic.DeepEqual(rest(a.Requests), rest(b.Requests)) && equality.Semantic.DeepEqual(rest(a.Limits), rest(b.Limits))
 }
 
 // validatePodResources checks pod-level resources by themselves, and that they hold

@@ -24,12 +24,13 @@ func TestResizeSubresource(t *testing.T) {
 		{name: "storage", patch: `{"spec":{"containers":[{"name":"main","resources":{"limits":{"ephemeral-storage":"1Gi"}}}]}}`, want: "only cpu and memory resources are mutable"},
 		{name: "another container", patch: `{"spec":{"containers":[{"name":"two","image":"x"}]}}`, want: "containers may not be added or removed on resize"},
 		{name: "the image is let be", patch: `{"spec":{"containers":[{"name":"main","image":"app:2"}]}}`},
-		{name: "resize policy", patch: `{"spec":{"containers":[{"name":"main","resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]}]}}`},
+		{name: "resize policy", patch: `{"spec":{"containers":[{"name":"main","resizePolicy":[{"resourceName":"cpu","restartPolicy":"RestartContainer"}]}]}}`, want: "only cpu and memory resources are mutable"},
 		{name: "bad resize policy", patch: `{"spec":{"containers":[{"name":"main","resizePolicy":[{"resourceName":"gpu","restartPolicy":"Maybe"}]}]}}`, want: `Unsupported value: "gpu"`},
 		{name: "a mirror", mirror: true, patch: `{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"50m"},"limits":{"cpu":"50m"}}}]}}`, want: "static pods cannot be resized"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := New(Options{})
+			mustCreate(t, s, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Status: v1.NodeStatus{Allocatable: v1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")}}})
 			mustCreate(t, s, testPod("p", onNode("n"), func(p *v1.Pod) {
 				p.Spec.Containers[0].Resources = v1.ResourceRequirements{Requests: limits.DeepCopy(), Limits: limits.DeepCopy()}
 				if tc.mirror {
