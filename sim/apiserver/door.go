@@ -53,6 +53,10 @@ const (
 	KindRuntimeClass            = kinds.RuntimeClass
 	KindDeployment              = kinds.Deployment
 	KindReplicaSet              = kinds.ReplicaSet
+	KindReplicationController   = kinds.ReplicationController
+	KindEndpoints               = kinds.Endpoints
+	KindPersistentVolume        = kinds.PersistentVolume
+	KindPersistentVolumeClaim   = kinds.PersistentVolumeClaim
 	KindStatefulSet             = kinds.StatefulSet
 	KindDaemonSet               = kinds.DaemonSet
 	KindControllerRevision      = kinds.ControllerRevision
@@ -69,6 +73,12 @@ const (
 	KindCertificateSigningRequest = kinds.CertificateSigningRequest
 
 	KindCustomResourceDefinition = kinds.CustomResourceDefinition
+)
+
+// Finalizers that admission gives volumes and claims, which stay while they are used.
+const (
+	VolumeProtection = admission.VolumeProtection
+	ClaimProtection  = admission.ClaimProtection
 )
 
 // What is behind the server. Its parts are packages below internal.

@@ -19,6 +19,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/statefulset"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/tainteviction"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/ttlafterfinished"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/volumeprotection"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 )
 
@@ -87,6 +88,10 @@ func parts() []part {
 		{name: "serviceaccount-controller", start: plain(serviceaccount.NewAccounts)},
 		{name: "root-ca-certificate-publisher-controller", start: plain(serviceaccount.NewRootCA)},
 		{name: "resourcequota-controller", start: plain(resourcequota.New)},
+		{name: "replicationcontroller-controller", start: plain(replicaset.NewReplicationControllers)},
+		{name: "persistentvolumeclaim-protection-controller", start: plain(volumeprotection.NewClaims)},
+		{name: "persistentvolume-protection-controller", start: plain(volumeprotection.NewVolumes)},
+		{name: "endpoints-controller", start: plain(endpointslice.NewEndpoints)},
 	}
 }
 

@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +17,6 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
-
-	"github.com/google/uuid"
 )
 
 // ResourceClaim is the kind of claims of devices. Nobody here allocates any.
@@ -179,14 +179,20 @@ func validateAllocation(a *resourcev1.AllocationResult, names requestNames, p *f
 	return errs
 }
 
+// validateUUID requires a UUID in its usual form. Of other forms that one can read,
+// only the form is wrong.
 func validateUUID(id string, p *field.Path) field.ErrorList {
-	if err := uuid.Validate(id); err != nil {
-		return field.ErrorList{field.Invalid(p, id, "error validating uid: "+err.Error())}
-	}
-	if len(id) != 36 || id != strings.ToLower(id) {
+	const form = `[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`
+	is := func(form string) bool { return regexp.MustCompile("^(" + form + ")$").MatchString(id) }
+	switch {
+	case is(form) && id == strings.ToLower(id):
+		return nil
+	case is(form + `|[0-9a-fA-F]{32}|[uU][rR][nN]:[uU][uU][iI][dD]:` + form + `|\{` + form + `\}`):
 		return field.ErrorList{field.Invalid(p, id, "uid must be in RFC 4122 normalized form, `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx` with lowercase hexadecimal characters")}
+	case slices.Contains([]int{32, 36, 38, 45}, len(id)):
+		return field.ErrorList{field.Invalid(p, id, "error validating uid: invalid UUID format")}
 	}
-	return nil
+	return field.ErrorList{field.Invalid(p, id, fmt.Sprintf("error validating uid: invalid UUID length: %d", len(id)))}
 }
 
 // validateDeviceStatus checks what a driver says of a device that the claim has.

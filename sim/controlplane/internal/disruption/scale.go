@@ -123,6 +123,12 @@ func (c *Controller) scaleOf(pod *v1.Pod, ref *metav1.OwnerReference) (types.UID
 			return "", 0, notFound
 		}
 		return ss.UID, replicas(ss.Spec.Replicas), nil
+	case v1.SchemeGroupVersion.WithKind("ReplicationController").GroupKind():
+		rc, _ := s.Lookup(apiserver.KindReplicationController, pod.Namespace, ref.Name).(*v1.ReplicationController)
+		if rc == nil || rc.UID != ref.UID {
+			return "", 0, notFound
+		}
+		return rc.UID, replicas(rc.Spec.Replicas), nil
 	default:
 		if k := s.Kinds().Find(apiserver.Kind(ref.Kind)); k != nil && k.APIVersion() == ref.APIVersion {
 			return "", 0, fmt.Errorf("%v does not implement the scale subresource", schema.GroupResource{Group: gk.Group, Resource: k.Resource})

@@ -10,5 +10,6 @@
 // services of a pod; plan.go computes which slices are to be made, changed and
 // removed; endpoint.go makes an endpoint of a pod; hints.go and topology.go are
 // the hints by zone; triggers.go is the time in the annotation that SLO tests
-// read.
+// read. endpoints.go and subsets.go keep the Endpoints of the same services, once
+// there are clients.
 package endpointslice

@@ -5,5 +5,6 @@
 // so in the next one. The counts in a status are kept pod by pod, so a sync that
 // only writes a status looks at no pod unless minReadySeconds is set.
 //
-// replicaset.go is the controller and its sync; rank.go says which pods go first.
+// replicaset.go is the controller and its sync; rank.go says which pods go first;
+// replicationcontroller.go has ReplicationControllers kept by the same code.
 package replicaset

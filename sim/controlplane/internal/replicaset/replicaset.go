@@ -23,37 +23,74 @@ const (
 	Workers = 5
 )
 
-// Controller is the ReplicaSet controller.
-type Controller struct {
-	*controller.Workload[*appsv1.ReplicaSet]
-	l *loop.Loop
-	// sets: siblings' pods count when victims are chosen.
-	sets *controller.Owned[*appsv1.ReplicaSet]
+// Controller is the ReplicaSet controller, or that of another kind that is like it.
+type Controller[T controller.Stored] struct {
+	*controller.Workload[T]
+	l  *loop.Loop
+	as like[T]
 }
 
-// New starts a controller.
-func New(opts controller.Options) *Controller {
-	c := &Controller{l: opts.Group.Loop(), sets: opts.ReplicaSets()}
-	control := &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, "replicaset-controller")}
-	c.Workload = controller.NewWorkload(opts, apiserver.KindReplicaSet, controller.QueueOptions{Name: "replicaset", Workers: Workers, Sync: c.sync}, control,
-		controller.PodsOf[*appsv1.ReplicaSet]{
-			Selector:        func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector },
-			MinReadySeconds: func(rs *appsv1.ReplicaSet) int32 { return rs.Spec.MinReadySeconds },
-		})
-	opts.API.Server().OnChange(c.onChange, apiserver.KindReplicaSet)
+// like is what the controller has to know of a kind whose objects are ReplicaSets by
+// another name.
+type like[T controller.Stored] struct {
+	kind apiserver.Kind
+	// queue and source are what the queue and the source of events are called.
+	queue, source string
+	// set is an object as a ReplicaSet: its spec's template apart, which is template's.
+	set      func(T) *appsv1.ReplicaSet
+	template func(T) *v1.PodTemplateSpec
+	selector func(T) *metav1.LabelSelector
+	minReady func(T) int32
+	// with is a copy of an object with that status.
+	with func(T, appsv1.ReplicaSetStatus) T
+	// terminating: the status tells of pods that end.
+	terminating bool
+	// family are the objects whose pods count, too, when victims are chosen.
+	family func(T) []T
+}
+
+// New starts a controller of ReplicaSets.
+func New(opts controller.Options) *Controller[*appsv1.ReplicaSet] {
+	sets := opts.ReplicaSets()
+	return start(opts, like[*appsv1.ReplicaSet]{
+		kind: apiserver.KindReplicaSet, queue: "replicaset", source: "replicaset-controller", terminating: true,
+		set:      func(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet { return rs },
+		template: func(rs *appsv1.ReplicaSet) *v1.PodTemplateSpec { return &rs.Spec.Template },
+		selector: func(rs *appsv1.ReplicaSet) *metav1.LabelSelector { return rs.Spec.Selector },
+		minReady: func(rs *appsv1.ReplicaSet) int32 { return rs.Spec.MinReadySeconds },
+		with: func(rs *appsv1.ReplicaSet, st appsv1.ReplicaSetStatus) *appsv1.ReplicaSet {
+			next := *rs
+			next.Status = st
+			return &next
+		},
+		family: func(rs *appsv1.ReplicaSet) []*appsv1.ReplicaSet {
+			if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
+				return sets.Of(owner.UID)
+			}
+			return []*appsv1.ReplicaSet{rs}
+		},
+	})
+}
+
+func start[T controller.Stored](opts controller.Options, as like[T]) *Controller[T] {
+	c := &Controller[T]{l: opts.Group.Loop(), as: as}
+	control := &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, as.source)}
+	c.Workload = controller.NewWorkload(opts, as.kind, controller.QueueOptions{Name: as.queue, Workers: Workers, Sync: c.sync}, control,
+		controller.PodsOf[T]{Selector: as.selector, MinReadySeconds: as.minReady})
+	opts.API.Server().OnChange(c.onChange, as.kind)
 	return c
 }
 
 // onChange queues a ReplicaSet that a user, a Deployment or an autoscaler has
 // changed. Statuses are left out: nobody but this controller writes them.
-func (c *Controller) onChange(ch apiserver.Change) {
-	rs := ch.New.(*appsv1.ReplicaSet)
+func (c *Controller[T]) onChange(ch apiserver.Change) {
+	rs := ch.New
 	key := controller.KeyOf(rs)
 	switch {
 	case ch.Type == "ADDED":
 		c.Claims.Review(key)
 	case ch.Type == "DELETED":
-		c.Control.Forget(rs.UID)
+		c.Control.Forget(rs.GetUID())
 	case ch.Subresource == "status":
 		return // its own writing
 	}
@@ -63,42 +100,43 @@ func (c *Controller) onChange(ch apiserver.Change) {
 // sync is syncReplicaSet. Pods are claimed first, then created or deleted, then
 // the status is written with what there was in the beginning. An error has the
 // sync tried again.
-func (c *Controller) sync(ctx context.Context, key controller.Key) error {
-	rs, ok := c.Get(key)
+func (c *Controller[T]) sync(ctx context.Context, key controller.Key) error {
+	obj, ok := c.Get(key)
 	if !ok {
 		c.Claims.Forget(key)
 		return nil
 	}
+	rs := c.as.set(obj)
 	// The set may go while requests are out; what was kept of it would stay for
 	// ever.
 	defer func() {
-		if controller.Gone(c.API, rs) {
+		if controller.Gone(c.API, obj) {
 			c.Control.Forget(rs.UID)
 		}
 	}()
-	if err := c.Claims.Sync(ctx, rs, rs.Spec.Selector, func(p *v1.Pod) bool {
-		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, rs)
+	if err := c.Claims.Sync(ctx, obj, rs.Spec.Selector, func(p *v1.Pod) bool {
+		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, obj)
 	}); err != nil {
 		return err
 	}
 	// The status tells of the pods that there were before this sync changed
 	// them; what it does brings the next one.
 	now := c.l.Now()
-	status := c.count(rs, now)
+	status := c.count(obj, rs, now)
 	var manageErr error
 	if rs.DeletionTimestamp == nil {
-		manageErr = c.manage(ctx, rs, int(status.Replicas))
+		manageErr = c.manage(ctx, obj, rs, int(status.Replicas))
 	}
 	setFailure(&status, int(status.Replicas-*rs.Spec.Replicas), manageErr, now)
-	written, err := c.writeStatus(ctx, rs, status)
+	stored, err := c.writeStatus(ctx, obj, rs, status)
 	if err != nil {
 		return err
 	}
 	if manageErr != nil {
 		return manageErr
 	}
-	if written.Spec.MinReadySeconds > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
-		c.SyncWhenAvailable(written, c.Pods().Of(rs.UID).In(controller.PodActive), now)
+	if written := c.as.set(stored); written.Spec.MinReadySeconds > 0 && written.Status.ReadyReplicas != written.Status.AvailableReplicas {
+		c.SyncWhenAvailable(stored, c.Pods().Of(rs.UID).In(controller.PodActive), now)
 	}
 	return nil
 }
@@ -106,11 +144,11 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 // manage creates the pods that are missing or deletes those that are too many.
 // The first creation that fails ends the batches: a quota that refuses one pod
 // refuses the next thousand, too (manageReplicas). Deletions go out all at once.
-func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active int) error {
+func (c *Controller[T]) manage(ctx context.Context, obj T, rs *appsv1.ReplicaSet, active int) error {
 	diff := active - int(*rs.Spec.Replicas)
 	if diff < 0 {
 		_, err := controller.SlowStart(ctx, c.Group, "replicaset creates", min(-diff, BurstReplicas), func(ctx context.Context, _ int) error {
-			_, err := c.Control.Create(ctx, rs, &rs.Spec.Template, apiserver.Stamp{})
+			_, err := c.Control.Create(ctx, obj, c.as.template(obj), apiserver.Stamp{})
 			if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 				return nil // nothing can be created any more
 			}
@@ -121,9 +159,9 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 	if diff == 0 {
 		return nil
 	}
-	victims := c.victims(rs, min(diff, BurstReplicas))
+	victims := c.victims(obj, min(diff, BurstReplicas))
 	errs := controller.Parallel(ctx, c.Group, "replicaset deletes", len(victims), func(ctx context.Context, i int) error {
-		err := c.Control.Delete(ctx, rs, victims[i].Name)
+		err := c.Control.Delete(ctx, obj, victims[i].Name)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -136,11 +174,11 @@ func (c *Controller) manage(ctx context.Context, rs *appsv1.ReplicaSet, active i
 }
 
 // victims chooses the pods to delete.
-func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
-	active := c.Pods().Of(rs.UID).In(controller.PodActive)
+func (c *Controller[T]) victims(obj T, n int) []*v1.Pod {
+	active := c.Pods().Of(obj.GetUID()).In(controller.PodActive)
 	// If all go, their order means nothing.
 	if n < len(active) {
-		rank(active, c.relatedOnNode(rs), c.l.Now())
+		rank(active, c.relatedOnNode(obj), c.l.Now())
 	}
 	return active[:n]
 }
@@ -148,14 +186,10 @@ func (c *Controller) victims(rs *appsv1.ReplicaSet, n int) []*v1.Pod {
 // relatedOnNode counts the active pods per node of all ReplicaSets of one
 // controller. During a rollout old and new pods share nodes, and what matters for
 // spreading is how many of the Deployment's there are.
-func (c *Controller) relatedOnNode(rs *appsv1.ReplicaSet) map[string]int {
-	family := []*appsv1.ReplicaSet{rs}
-	if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
-		family = c.sets.Of(owner.UID)
-	}
+func (c *Controller[T]) relatedOnNode(obj T) map[string]int {
 	n := map[string]int{}
-	for _, r := range family {
-		for _, p := range c.Pods().Of(r.UID).In(controller.PodActive) {
+	for _, r := range c.as.family(obj) {
+		for _, p := range c.Pods().Of(r.GetUID()).In(controller.PodActive) {
 			n[p.Spec.NodeName]++
 		}
 	}
@@ -183,14 +217,14 @@ func setFailure(st *appsv1.ReplicaSetStatus, diff int, manageErr error, now time
 // count is the part of calculateStatus that counts pods. A pod is available when
 // it has been ready for minReadySeconds; without that, the index's counts are the
 // whole answer.
-func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
+func (c *Controller[T]) count(obj T, rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaSetStatus {
 	st := rs.Status
 	set := c.Pods().Of(rs.UID)
 	st.Replicas, st.ReadyReplicas, st.FullyLabeledReplicas, st.AvailableReplicas = 0, 0, 0, 0
 	terminating := int32(0)
 	if set != nil {
 		st.Replicas, st.ReadyReplicas, terminating = int32(set.Active), int32(set.Ready), int32(set.Terminating)
-		st.FullyLabeledReplicas = c.fullyLabeled(rs, set)
+		st.FullyLabeledReplicas = fullyLabeled(rs, c.as.template(obj), set)
 		st.AvailableReplicas = st.ReadyReplicas
 		if rs.Spec.MinReadySeconds > 0 {
 			st.AvailableReplicas = 0
@@ -201,15 +235,17 @@ func (c *Controller) count(rs *appsv1.ReplicaSet, now time.Time) appsv1.ReplicaS
 			}
 		}
 	}
-	st.TerminatingReplicas = &terminating
+	if c.as.terminating {
+		st.TerminatingReplicas = &terminating
+	}
 	return st
 }
 
 // fullyLabeled counts the active pods with all of the template's labels. All
 // have them unless the template has labels that the selector does not ask for.
-func (c *Controller) fullyLabeled(rs *appsv1.ReplicaSet, set *controller.PodSet) int32 {
+func fullyLabeled(rs *appsv1.ReplicaSet, t *v1.PodTemplateSpec, set *controller.PodSet) int32 {
 	covered := true
-	for k, v := range rs.Spec.Template.Labels { //drydock:unordered asks whether all are there
+	for k, v := range t.Labels { //drydock:unordered asks whether all are there
 		covered = covered && rs.Spec.Selector.MatchLabels[k] == v
 	}
 	if covered {
@@ -217,7 +253,7 @@ func (c *Controller) fullyLabeled(rs *appsv1.ReplicaSet, set *controller.PodSet)
 	}
 	n := int32(0)
 	for _, p := range set.In(controller.PodActive) {
-		if has(p.Labels, rs.Spec.Template.Labels) {
+		if has(p.Labels, t.Labels) {
 			n++
 		}
 	}
@@ -237,14 +273,10 @@ func has(labels, want map[string]string) bool {
 // writeStatus is updateReplicaSetStatus: it writes a status that differs, and
 // tries once more when the object was changed meanwhile. The second try
 // overwrites a status written meanwhile: the counts are this controller's alone.
-func (c *Controller) writeStatus(ctx context.Context, rs *appsv1.ReplicaSet, st appsv1.ReplicaSetStatus) (*appsv1.ReplicaSet, error) {
+func (c *Controller[T]) writeStatus(ctx context.Context, obj T, rs *appsv1.ReplicaSet, st appsv1.ReplicaSetStatus) (T, error) {
 	st.ObservedGeneration = rs.Generation
 	if equality.Semantic.DeepEqual(rs.Status, st) {
-		return rs, nil
+		return obj, nil
 	}
-	return c.WriteStatus(ctx, rs, func(rs *appsv1.ReplicaSet) *appsv1.ReplicaSet {
-		next := *rs
-		next.Status = st
-		return &next
-	})
+	return c.WriteStatus(ctx, obj, func(obj T) T { return c.as.with(obj, st) })
 }

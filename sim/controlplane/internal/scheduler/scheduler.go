@@ -118,7 +118,7 @@ func New(opts Options) *Scheduler {
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
 	}
-	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindNamespace)
+	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace)
 	return s
 }
 
@@ -154,7 +154,7 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 		}
 	case apiserver.KindService:
 		s.classes.onService(&c)
-	case apiserver.KindReplicaSet, apiserver.KindStatefulSet:
+	case apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController:
 		if c.Type != watch.Modified || controllerSelector(c.New) != controllerSelector(c.Old) {
 			s.classes.selectorGen++
 		}
@@ -197,6 +197,8 @@ func controllerSelector(o apiserver.Object) string {
 		if o.Spec.Selector != nil {
 			return labels.Set(o.Spec.Selector.MatchLabels).String()
 		}
+	case *v1.ReplicationController:
+		return labels.Set(o.Spec.Selector).String()
 	}
 	return ""
 }

@@ -347,6 +347,10 @@ func (cs *classTable) defaultSelector(p *v1.Pod, owner *metav1.OwnerReference) l
 		if ss, ok := cs.store.Lookup(apiserver.KindStatefulSet, p.Namespace, owner.Name).(*appsv1.StatefulSet); ok {
 			more = ss.Spec.Selector
 		}
+	case "ReplicationController":
+		if rc, ok := cs.store.Lookup(apiserver.KindReplicationController, p.Namespace, owner.Name).(*v1.ReplicationController); ok {
+			more = &metav1.LabelSelector{MatchLabels: rc.Spec.Selector}
+		}
 	}
 	if more == nil {
 		return sel
