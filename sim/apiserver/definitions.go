@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/custom"
@@ -79,6 +80,9 @@ func (d *definitions) sync(name string) {
 	}
 	if equality.Semantic.DeepEqual(def.Status, next.Status) {
 		return
+	}
+	if d.s.KeepsManagedFields() {
+		ownDefinitionStatus(next, d.l.Now())
 	}
 	if _, err := d.s.Update(d.l.Now(), next, "status"); err == nil {
 		d.acceptOthers(next)
@@ -178,6 +182,48 @@ func setDefinitionCondition(def *apiextensionsv1.CustomResourceDefinition, c api
 	}
 	def.Status.Conditions = append(def.Status.Conditions, c)
 }
+
+// ownDefinitionStatus notes in a definition's managed fields that the API server itself
+// writes its status, as upstream's would.
+func ownDefinitionStatus(def *apiextensionsv1.CustomResourceDefinition, now time.Time) {
+	path := func(parts ...any) fieldpath.Path {
+		return fieldpath.MakePathOrDie(append([]any{"status"}, parts...)...)
+	}
+	set := &fieldpath.Set{}
+	n := def.Status.AcceptedNames
+	for _, name := range []struct {
+		field string
+		is    bool
+	}{
+		{"kind", n.Kind != ""}, {"plural", n.Plural != ""}, {"singular", n.Singular != ""}, {"listKind", n.ListKind != ""},
+		{"shortNames", len(n.ShortNames) > 0}, {"categories", len(n.Categories) > 0},
+	} {
+		if name.is {
+			set.Insert(path("acceptedNames", name.field))
+		}
+	}
+	for _, c := range def.Status.Conditions {
+		key := fieldpath.KeyByFields("type", string(c.Type))
+		set.Insert(path("conditions", key))
+		for _, field := range []string{"lastTransitionTime", "message", "reason", "status", "type"} {
+			set.Insert(path("conditions", key, field))
+		}
+	}
+	fields, err := set.ToJSON()
+	if err != nil {
+		return // a set of names has JSON
+	}
+	at := metav1.NewTime(now.Truncate(time.Second))
+	def.ManagedFields = append(slices.DeleteFunc(def.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == ownManager && e.Subresource == "status"
+	}), metav1.ManagedFieldsEntry{
+		Manager: ownManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: apiextensionsv1.SchemeGroupVersion.String(),
+		Subresource: "status", Time: &at, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields},
+	})
+}
+
+// ownManager is what managed fields call the API server.
+const ownManager = "kube-apiserver"
 
 // established reports whether a definition's resources are served.
 func established(def *apiextensionsv1.CustomResourceDefinition) bool {

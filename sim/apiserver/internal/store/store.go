@@ -397,6 +397,9 @@ func (s *State) validateUpdate(in *kind.Info, obj, old kind.Object, sub string) 
 	return in.ValidateUpdate(obj, old, sub)
 }
 
+// KeepsManagedFields reports whether that was asked for.
+func (s *State) KeepsManagedFields() bool { return s.managedFields }
+
 // DryRun has fn write without anything being stored or told: its verbs return what
 // they would make of the objects, or their errors. UIDs and names that they draw are
 // drawn again by the next write.
