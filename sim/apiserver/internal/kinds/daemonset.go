@@ -56,6 +56,16 @@ func daemonSet() *kind.Info {
 // pod, and none with two.
 func setDaemonSetDefaults(ds *appsv1.DaemonSet) {
 	s := &ds.Spec
+	// Upstream's own type has the number as a field, which is 0 until the server counts;
+	// who writes a manifest counts as its writer.
+	if _, ok := ds.Annotations[appsv1.DeprecatedTemplateGeneration]; !ok {
+		a := maps.Clone(ds.Annotations)
+		if a == nil {
+			a = map[string]string{}
+		}
+		a[appsv1.DeprecatedTemplateGeneration] = "0"
+		ds.Annotations = a
+	}
 	podspec.DefaultTemplate(&s.Template)
 	u := &s.UpdateStrategy
 	fields.Default(&u.Type, appsv1.RollingUpdateDaemonSetStrategyType)
