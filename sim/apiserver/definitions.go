@@ -21,6 +21,9 @@ import (
 // definitionDelay is what the API server's own controllers take to see a change.
 const definitionDelay = time.Millisecond
 
+// cleanUpPeriod is how often it is looked whether a definition's resources are gone.
+const cleanUpPeriod = 5 * time.Second
+
 // definitions accept the names of CustomResourceDefinitions, establish them and have
 // their resources stored. They mirror the naming and establishing controllers of
 // k8s.io/apiextensions-apiserver (pkg/controller/status, pkg/controller/establish),
@@ -61,6 +64,10 @@ func (d *definitions) sync(name string) {
 	if !ok {
 		return
 	}
+	if def.DeletionTimestamp != nil {
+		d.cleanUp(def)
+		return
+	}
 	next := def.DeepCopy()
 	if !equality.Semantic.DeepEqual(def.Spec.Names, def.Status.AcceptedNames) {
 		accepted := d.acceptNames(next)
@@ -81,12 +88,59 @@ func (d *definitions) sync(name string) {
 	if equality.Semantic.DeepEqual(def.Status, next.Status) {
 		return
 	}
-	if d.s.KeepsManagedFields() {
-		ownDefinitionStatus(next, d.l.Now())
-	}
-	if _, err := d.s.Update(d.l.Now(), next, "status"); err == nil {
+	if d.update(next) {
 		d.acceptOthers(next)
 	}
+}
+
+// update writes a definition's status, and reports whether that went well.
+func (d *definitions) update(def *apiextensionsv1.CustomResourceDefinition) bool {
+	if d.s.KeepsManagedFields() {
+		ownDefinitionStatus(def, d.l.Now())
+	}
+	_, err := d.s.Update(d.l.Now(), def, "status")
+	return err == nil
+}
+
+// cleanUp takes the deletion of a definition one step further: its resources are deleted,
+// and when they are gone nothing holds it any more. It mirrors pkg/controller/finalizer.
+func (d *definitions) cleanUp(def *apiextensionsv1.CustomResourceDefinition) {
+	if !slices.Contains(def.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		return
+	}
+	next := def.DeepCopy()
+	setDefinitionCondition(next, condition(apiextensionsv1.Terminating, metav1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress"), d.l.Now())
+	if !equality.Semantic.DeepEqual(def.Status, next.Status) {
+		d.update(next) // which has it looked at again
+		return
+	}
+	if !established(def) {
+		setDefinitionCondition(next, condition(apiextensionsv1.Terminating, metav1.ConditionFalse, "NeverEstablished", "resource was never established"), d.l.Now())
+	} else {
+		if d.deleteInstances(Kind(def.Name)) > 0 {
+			d.l.Root().After(cleanUpPeriod, func() { d.sync(def.Name) })
+			return
+		}
+		setDefinitionCondition(next, condition(apiextensionsv1.Terminating, metav1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances"), d.l.Now())
+	}
+	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
+	d.update(next)
+}
+
+// deleteInstances deletes the resources of a definition, and returns how many are held by
+// finalizers.
+func (d *definitions) deleteInstances(k Kind) int {
+	list, err := d.s.List(k, "")
+	if err != nil {
+		return 0 // not served: there are none
+	}
+	for _, obj := range list {
+		if obj.GetDeletionTimestamp() == nil {
+			d.s.Delete(d.l.Now(), k, obj.GetNamespace(), obj.GetName(), metav1.DeleteOptions{}) //nolint:errcheck // what stays is counted
+		}
+	}
+	list, _ = d.s.List(k, "")
+	return len(list)
 }
 
 // serve has a definition's resources stored by its present rules.
@@ -100,8 +154,8 @@ func (d *definitions) serve(def *apiextensionsv1.CustomResourceDefinition) error
 	return nil
 }
 
-// drop takes a definition's resources away. What holds one back by a finalizer doesn't
-// hold it here: nobody could take the finalizer off any more.
+// drop ends that a definition's resources are stored. There are some only where its
+// finalizer was taken off by hand: then nobody could get at them any more.
 func (d *definitions) drop(def *apiextensionsv1.CustomResourceDefinition) {
 	k := Kind(def.Name)
 	if d.s.Kinds().Find(k) == nil {

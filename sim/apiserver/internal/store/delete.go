@@ -7,6 +7,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -146,6 +147,9 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 	if isNamespace {
 		return s.deleteNamespace(now, ns, opts)
 	}
+	if def, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok && def.DeletionTimestamp == nil {
+		return s.markDefinition(now, def), nil
+	}
 	old := obj
 	if k != kinds.Event {
 		obj = withPropagation(obj, in, &opts)
@@ -281,6 +285,23 @@ func withNamespaceFinalizers(ns *v1.Namespace, in *kind.Info, opts *metav1.Delet
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	}
 	return withGCFinalizers(ns, in, orphan, foreground).(*v1.Namespace)
+}
+
+// markDefinition has a definition wait for its resources to be deleted
+// (k8s.io/apiextensions-apiserver, pkg/registry/customresourcedefinition/etcd.go). They are
+// up to who establishes definitions.
+func (s *Store) markDefinition(now time.Time, def *apiextensionsv1.CustomResourceDefinition) kind.Object {
+	c := def.DeepCopy()
+	c.DeletionTimestamp = new(asjson.Time(now))
+	if !slices.Contains(c.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		c.Finalizers = append(c.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+	}
+	c.Status.Conditions = append(c.Status.Conditions, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, LastTransitionTime: asjson.Time(now), Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+	s.commit(watch.Modified, kinds.CustomResourceDefinition, def, c, "delete", "")
+	return c
 }
 
 // FinalizeNamespace takes the finalizer kubernetes off a namespace, as an update
