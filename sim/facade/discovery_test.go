@@ -73,13 +73,13 @@ func TestPaths(t *testing.T) {
 		{"GET", "/api/v1/componentstatuses/none", 404, `componentstatus \"none\" not found`},
 		{"DELETE", "/api/v1/componentstatuses/etcd-0", 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/api/v1/namespaces/default/bindings", 405, `"reason":"MethodNotAllowed"`},
-		{"GET", "/api/v1/namespaces/default/pods/p/log", 501, `pods/log is not simulated`},
-		{"POST", "/api/v1/namespaces/default/services/s/proxy/a/b", 501, `services/proxy is not simulated`},
 		{"GET", "/.well-known/openid-configuration", 200, `"jwks_uri":"https://10.0.0.1:8443/openid/v1/jwks"`},
 		{"GET", "/openid/v1/jwks", 200, `"kty":"EC"`},
 		{"POST", "/openid/v1/jwks", 405, `"reason":"MethodNotAllowed"`},
 		{"GET", "/metrics/slis", 200, `kubernetes_healthcheck{name="etcd",type="livez"} 1`},
 		{"GET", "/statusz", 200, "Up: 0s\n"},
+		{"GET", "/api/v1/namespaces/default/pods/p/log", 404, `pods \"p\" not found`},
+		{"POST", "/api/v1/namespaces/default/services/kubernetes/proxy/a/b", 501, `services/proxy is not simulated`},
 		{"GET", "/readyz?verbose", 200, "readyz check passed"},
 	} {
 		if code, body, _ := ask(f, c.method, c.path); code != c.code || !strings.Contains(body, c.body) {

@@ -103,7 +103,7 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if isElsewhere(k.row.Kind, info.Subresource) {
-		f.refuseElsewhere(k.row, info)(w, req)
+		f.serveElsewhere(k, info)(w, req)
 		return
 	}
 	h, code := k.handler(info, req.Method)

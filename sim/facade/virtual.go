@@ -206,13 +206,3 @@ func isElsewhere(kind apiserver.Kind, sub string) bool {
 	sub, _, _ = strings.Cut(sub, "/")
 	return slices.ContainsFunc(elsewhere[kind], func(r metav1.APIResource) bool { return r.Name == sub })
 }
-
-// refuseElsewhere tells that a subresource leads to nobody.
-func (f *Facade) refuseElsewhere(row *apiserver.KindInfo, info *request.RequestInfo) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		f.fail(&apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: "NotImplemented",
-			Message: fmt.Sprintf("%s/%s is not simulated: nothing leads out of the API to the machines", row.Resource, info.Subresource),
-		}}, w, req)
-	}
-}
