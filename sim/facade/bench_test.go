@@ -1,0 +1,101 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// What requests cost the server, without a client or a socket:
+//
+//	go test ./sim/facade -run '^$' -bench Request -cpu 1
+
+// benchFacade serves an empty cluster, whose loop follows the wall clock.
+func benchFacade(b *testing.B) *Facade {
+	l := loop.NewReal(loop.Options{Name: "api"})
+	api := apiserver.New(apiserver.Options{Loop: l})
+	gone := make(chan struct{})
+	f := New(Options{API: api, Door: NewRealDoor(l, gone)})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(gone)
+		_ = l.RunReal(ctx)
+	}()
+	b.Cleanup(func() {
+		cancel()
+		<-gone
+	})
+	return f
+}
+
+// benchPod is a pod of the usual size, as protobuf.
+func benchPod(b *testing.B, name string) []byte {
+	pod := &v1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "web", "tier": "front"}},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name: "main", Image: "web:1", Env: []v1.EnvVar{{Name: "A", Value: "1"}},
+			Ports: []v1.ContainerPort{{Name: "http", ContainerPort: 8080}},
+		}}},
+	}
+	var out bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(runtime.Object(pod), &out); err != nil {
+		b.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// ask sends a request and wants an answer with that code.
+func ask(b *testing.B, h http.Handler, method, path, accept string, body []byte, code int) {
+	req := httptest.NewRequest(method, path, bytes.NewReader(body))
+	req.Header.Set("Accept", accept)
+	req.Header.Set("Content-Type", "application/vnd.kubernetes.protobuf")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, req)
+	if w.Code != code {
+		b.Fatalf("%s %s: %d: %s", method, path, w.Code, w.Body)
+	}
+}
+
+const (
+	pods       = "/api/v1/namespaces/default/pods"
+	asJSON     = "application/json"
+	asProtobuf = "application/vnd.kubernetes.protobuf"
+)
+
+func BenchmarkRequestGet(b *testing.B) {
+	for _, accept := range []string{asJSON, asProtobuf} {
+		b.Run(accept[len("application/"):], func(b *testing.B) {
+			f := benchFacade(b)
+			ask(b, f, "POST", pods, accept, benchPod(b, "web"), 201)
+			b.ReportAllocs()
+			for b.Loop() {
+				ask(b, f, "GET", pods+"/web", accept, nil, 200)
+			}
+		})
+	}
+}
+
+func BenchmarkRequestCreate(b *testing.B) {
+	for _, accept := range []string{asJSON, asProtobuf} {
+		b.Run(accept[len("application/"):], func(b *testing.B) {
+			f := benchFacade(b)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				ask(b, f, "POST", pods, accept, benchPod(b, fmt.Sprintf("web-%d", i)), 201)
+			}
+		})
+	}
+}
