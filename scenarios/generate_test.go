@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -311,8 +312,12 @@ func (g *generator) manifestObject() object {
 		all = append(all, object{"if": object{"required": []string{"kind"}, "properties": object{"kind": object{"const": value.ListKind}}},
 			"then": object{"properties": object{"items": object{"type": "array", "items": object{"$ref": "#/$defs/" + name}}}}})
 		names = append(names, value.ListKind)
+		// Of groups that the API doesn't have come custom resources.
 		g.defs[name] = object{"type": "object", "description": "A Kubernetes object, or a List of them.", "required": []string{"apiVersion", "kind"},
-			"properties": object{"kind": object{"enum": names}, "apiVersion": object{"type": "string"}}, "allOf": all}
+			"properties": object{"kind": object{"type": "string"}, "apiVersion": object{"type": "string"}},
+			"if":         object{"properties": object{"apiVersion": object{"enum": slices.Compact(versions)}}},
+			"then":       object{"properties": object{"kind": object{"enum": names}}, "allOf": all},
+			"else":       object{"properties": object{"apiVersion": object{"pattern": `^[^/]+\.[^/]+/`}}}}
 	}
 	return object{"$ref": "#/$defs/" + name}
 }

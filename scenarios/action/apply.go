@@ -2,10 +2,12 @@ package action
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -60,29 +62,64 @@ func checkManifest(at decode.Place) {
 
 // Do applies the objects one after another, and ends at the first that the API
 // refuses.
-func (a *Apply) Do(s Stage) error {
-	for _, o := range a.Objects {
+func (a *Apply) Do(s Stage) error { return applyAll(s, a.Objects, false) }
+
+// definitionTime is more than what a definition takes to be established.
+const definitionTime = 10 * time.Millisecond
+
+// applyAll applies objects. A custom resource whose definition is among what was applied
+// with it waits until that is established, as a user would.
+func applyAll(s Stage, objects []value.Object, waited bool) error {
+	defined := false
+	for i, o := range objects {
 		obj, ok := o.Object.(apiserver.Object)
 		if !ok {
 			return fmt.Errorf("%s: the API does not serve %T", o.Pos, o.Object)
 		}
-		kind, ns := obj.GetObjectKind().GroupVersionKind().Kind, obj.GetNamespace()
-		if !s.Cluster().Store().Kinds().Namespaced(apiserver.Kind(kind)) {
-			ns = ""
+		row := s.Cluster().Store().Kinds().Of(obj)
+		if row == nil {
+			if defined && !waited {
+				s.Later(s.Cluster().Now()+definitionTime, func() error {
+					if err := applyAll(s, objects[i:], true); err != nil {
+						s.Fail("", err)
+					}
+					return nil
+				})
+				return nil
+			}
+			gvk := obj.GetObjectKind().GroupVersionKind()
+			return fmt.Errorf("%s: the API serves no %s of %s: no CustomResourceDefinition with that kind is applied before it", o.Pos, gvk.Kind, gvk.GroupVersion())
 		}
-		name := objectName(kind, ns, obj.GetName())
-		note(s, name, "apply")
-		if pod, ok := obj.(*v1.Pod); ok {
-			warnUnsupported(s, pod)
-		}
-		for _, what := range s.Cluster().Store().Kinds().Of(obj).Dropped(obj) {
-			s.Warn(name + ": " + what)
-		}
-		if _, err := s.Cluster().API().Apply(obj); err != nil {
+		if err := applyOne(s, obj, row); err != nil {
 			return fmt.Errorf("%s: %w", o.Pos, err)
 		}
+		defined = defined || row.Kind == apiserver.KindCustomResourceDefinition
 	}
 	return nil
+}
+
+// applyOne applies an object of the kind of a row.
+func applyOne(s Stage, obj apiserver.Object, row *apiserver.KindInfo) error {
+	ns := obj.GetNamespace()
+	switch {
+	case !row.Namespaced:
+		ns = ""
+	case ns == "":
+		ns = metav1.NamespaceDefault
+	}
+	name := objectName(row.Written(), ns, obj.GetName())
+	note(s, name, "apply")
+	if pod, ok := obj.(*v1.Pod); ok {
+		warnUnsupported(s, pod)
+	}
+	if row.Inert {
+		s.Warn(row.Written() + ": such objects are stored, but nothing acts on them")
+	}
+	for _, what := range row.Dropped(obj) {
+		s.Warn(name + ": " + what)
+	}
+	_, err := s.Cluster().API().Apply(obj)
+	return err
 }
 
 // Applied are the objects, for who compares scenarios.

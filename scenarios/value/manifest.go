@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
@@ -119,6 +120,9 @@ func object(at decode.Place, to []Object) []Object {
 	if kind == ListKind {
 		return list(at, to)
 	}
+	if isCustom(at.Field("apiVersion")) {
+		return custom(at, to)
+	}
 	kinds := ManifestKinds()
 	k, ok := kinds[kind]
 	if !ok {
@@ -142,6 +146,29 @@ func object(at decode.Place, to []Object) []Object {
 	// What could not be decoded is not worth validating.
 	if at.Errors() == before {
 		at.Root().Found(Written{obj})
+	}
+	return append(to, Object{obj, at.Root().Pos()})
+}
+
+// isCustom reports whether an apiVersion is that of custom resources: groups of theirs
+// have a dot, and are none of the API's own.
+func isCustom(version decode.Place) bool {
+	if !version.Written() {
+		return false
+	}
+	text, _ := version.Scalar()
+	group, _, ok := strings.Cut(text, "/")
+	return ok && strings.Contains(group, ".") && !slices.ContainsFunc(apiserver.NewKinds().All(), func(k *apiserver.KindInfo) bool { return k.Group == group })
+}
+
+// custom decodes a custom resource, whose definition the reader doesn't know: what it
+// says otherwise is found when it is applied.
+func custom(at decode.Place, to []Object) []Object {
+	m, _ := at.Plain().(map[string]any)
+	obj := &unstructured.Unstructured{Object: m}
+	if obj.GetName() == "" {
+		at.Field("metadata").Missing("name")
+		return to
 	}
 	return append(to, Object{obj, at.Root().Pos()})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -151,8 +152,29 @@ func (at Place) kubernetes(v reflect.Value) bool {
 			}
 			x.Duration = t
 		}
+	// Parts of a CustomResourceDefinition's schema that have two forms.
+	case *apiextensionsv1.JSONSchemaPropsOrBool:
+		if x.Allows = true; n.Kind == yaml.ScalarNode {
+			at.Decode(&x.Allows)
+		} else {
+			at.Decode(&x.Schema)
+		}
+	case *apiextensionsv1.JSONSchemaPropsOrArray:
+		if n.Kind == yaml.SequenceNode {
+			at.Decode(&x.JSONSchemas)
+		} else {
+			at.Decode(&x.Schema)
+		}
+	case *apiextensionsv1.JSONSchemaPropsOrStringArray:
+		if n.Kind == yaml.SequenceNode {
+			at.Decode(&x.Property)
+		} else {
+			at.Decode(&x.Schema)
+		}
 	// These types carry JSON of other schemas, so there is nothing to check.
 	case *runtime.RawExtension:
+		x.Raw, _ = json.Marshal(at.Plain())
+	case *apiextensionsv1.JSON:
 		x.Raw, _ = json.Marshal(at.Plain())
 	case *metav1.FieldsV1:
 		x.Raw, _ = json.Marshal(at.Plain())

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -133,24 +134,41 @@ func (s *Store) Apply(now time.Time, obj kind.Object) (kind.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	meta, err := strategicpatch.NewPatchMetaFromStruct(in.New())
+	patch, pt, err := threeWay(in, s.applied[key], manifest, cur)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	patch, err := strategicpatch.CreateThreeWayMergePatch(s.applied[key], manifest, cur, meta, true)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
 	// The manifest may say less than before and still change nothing.
 	if bytes.Equal(patch, []byte("{}")) {
 		s.applied[key] = manifest
 		return old, nil
 	}
-	done, err := s.Patch(now, k, ns, obj.GetName(), types.StrategicMergePatchType, patch, "")
+	done, err := s.Patch(now, k, ns, obj.GetName(), pt, patch, "")
 	if err == nil {
 		s.applied[key] = manifest
 	}
 	return done, err
+}
+
+// threeWay is the patch by which a manifest, as it was last applied and as it is now,
+// changes what is stored: of custom resources a merge patch, as kubectl has it.
+func threeWay(in *kind.Info, was, manifest, cur []byte) ([]byte, types.PatchType, error) {
+	if in.CustomKind != "" {
+		patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(was, manifest, cur)
+		if err != nil {
+			return nil, "", apierrors.NewBadRequest(err.Error())
+		}
+		return patch, types.MergePatchType, nil
+	}
+	meta, err := strategicpatch.NewPatchMetaFromStruct(in.New())
+	if err != nil {
+		return nil, "", apierrors.NewInternalError(err)
+	}
+	patch, err := strategicpatch.CreateThreeWayMergePatch(was, manifest, cur, meta, true)
+	if err != nil {
+		return nil, "", apierrors.NewBadRequest(err.Error())
+	}
+	return patch, types.StrategicMergePatchType, nil
 }
 
 // manifestJSON is the manifest without what only the server writes.
