@@ -19,6 +19,9 @@ import (
 // the order of the writes; the trace has it by then.
 func (s *Server) OnChange(fn func(Change), kinds ...Kind) { s.store.OnChange(fn, kinds...) }
 
+// OnChangeBut is OnChange for all kinds but these, also for those that are defined later.
+func (s *Server) OnChangeBut(fn func(Change), kinds ...Kind) { s.store.OnChangeBut(fn, kinds...) }
+
 // Apply is Store.Apply.
 func (s *Server) Apply(obj Object) (Object, error) { return s.store.Apply(s.now(), obj) }
 

@@ -74,6 +74,17 @@ func (t *Table) Collected() []Kind {
 	return out
 }
 
+// Uncollected returns the kinds that the garbage collector leaves alone.
+func (t *Table) Uncollected() []Kind {
+	var out []Kind
+	for _, in := range t.rows {
+		if in.Uncollected {
+			out = append(out, in.Kind)
+		}
+	}
+	return out
+}
+
 // Index returns a kind's place in the table; -1 if it is not served. It is asked
 // at every write: a few comparisons from the end, where the kinds stand that are
 // written most often, cost less than a map.
@@ -91,6 +102,15 @@ func (t *Table) Find(k Kind) *Info {
 		return t.rows[i]
 	}
 	return nil
+}
+
+// FindGroupKind returns the row of what references and manifests name by group and kind,
+// built in or custom; nil if it is not served.
+func (t *Table) FindGroupKind(gk schema.GroupKind) *Info {
+	if in := t.Find(Kind(gk.Kind)); in != nil && in.Group == gk.Group {
+		return in
+	}
+	return t.custom[gk]
 }
 
 // Namespaced reports whether objects of a kind live in a namespace. Of a kind that

@@ -13,13 +13,16 @@ import (
 type hook struct {
 	fn    func(kind.Change)
 	kinds []kind.Kind // none: all
+	but   bool        // all but kinds
 	// bare says that it need not see events that expire: those are packed, and
 	// as many go as came an hour ago.
 	bare bool
 }
 
 // wants reports whether a hook is told of a kind.
-func (h *hook) wants(k kind.Kind) bool { return len(h.kinds) == 0 || slices.Contains(h.kinds, k) }
+func (h *hook) wants(k kind.Kind) bool {
+	return len(h.kinds) == 0 || slices.Contains(h.kinds, k) != h.but
+}
 
 // hooksOf returns the hooks that are told of a kind. Most are not told of the
 // kinds that change most often: events, leases and pods.

@@ -251,6 +251,12 @@ func (s *State) OnChange(fn func(kind.Change), kinds ...kind.Kind) {
 	s.forgetHooks()
 }
 
+// OnChangeBut is OnChange for all kinds but these, also for those that are defined later.
+func (s *State) OnChangeBut(fn func(kind.Change), kinds ...kind.Kind) {
+	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds, but: true})
+	s.forgetHooks()
+}
+
 // OnChangeBare is OnChange, first of all hooks and for all kinds, for who need not
 // see events that expire: those are packed, and as many go as came an hour ago.
 func (s *State) OnChangeBare(fn func(kind.Change)) {

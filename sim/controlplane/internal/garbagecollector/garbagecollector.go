@@ -35,13 +35,14 @@ type Controller struct {
 	recorder *record.Recorder
 }
 
-// New starts a controller. All kinds are watched that the API says may own or be owned.
+// New starts a controller. All kinds are watched that the API says may own or be owned;
+// custom resources from their definition on, which upstream looks for each 30 s.
 func New(opts controller.Options) *Controller {
 	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
 	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})
 	c.toOrphan = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "orphan dependents", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToOrphan})
-	c.api.Server().OnChange(c.onChange, c.store.Kinds().Collected()...)
+	c.api.Server().OnChangeBut(c.onChange, c.store.Kinds().Uncollected()...)
 	return c
 }
 
@@ -63,7 +64,11 @@ func itemOfKey(key controller.Key) item {
 
 // request is one about an item, for statistics and faults.
 func (c *Controller) request(verb string, it item) apiserver.Request {
-	return apiserver.Request{Verb: verb, Resource: c.store.Kinds().Find(it.kind).Resource, Namespace: it.namespace, Name: it.name}
+	req := apiserver.Request{Verb: verb, Namespace: it.namespace, Name: it.name}
+	if row := c.store.Kinds().Find(it.kind); row != nil { // its definition may have gone
+		req.Resource = row.Resource
+	}
+	return req
 }
 
 // get asks the API for an object; nil when there is none. It costs a request, as upstream's: the

@@ -10,7 +10,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -245,5 +248,46 @@ func TestOwnerElsewhere(t *testing.T) {
 		if got[o.GetName()] != want {
 			t.Errorf("event about %s: %q, want %q", o.GetName(), got[o.GetName()], want)
 		}
+	}
+}
+
+// TestCustomOwner: what a custom resource owns goes with it, though its kind came when
+// the collector was there already.
+func TestCustomOwner(t *testing.T) {
+	r := newRig(t, 6)
+	preserve := true
+	r.make(&apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "shops.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "shops", Singular: "shop", Kind: "Shop", ListKind: "ShopList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &preserve}}}},
+		},
+	})
+	r.run(time.Second)
+	shop := &unstructured.Unstructured{}
+	shop.SetGroupVersionKind(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Shop"})
+	shop.SetNamespace("default")
+	shop.SetName("corner")
+	made, err := r.srv.Create(shop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pod("owned", "")
+	p.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Shop", Name: "corner", UID: made.GetUID()}})
+	if _, err := r.srv.Create(p); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Minute)
+	if got := r.left(); got != "owned" {
+		t.Fatalf("with its owner: left %q", got)
+	}
+	if err := r.srv.Delete("shops.example.com", "default", "corner", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.run(time.Minute)
+	if got := r.left(); got != "" {
+		t.Errorf("without its owner: left %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -180,11 +181,15 @@ func (c *Controller) reportElsewhere(dependent apiserver.Object, r *metav1.Owner
 }
 
 // kindOf returns the kind of an owner; "" for one that the API does not serve,
-// about which nothing can be known. The version must be equal, unlike upstream's REST mapper,
-// which takes any served one.
+// about which nothing can be known. As with upstream's REST mapper the reference may be
+// to any version.
 func (c *Controller) kindOf(r *metav1.OwnerReference) apiserver.Kind {
-	if k := c.store.Kinds().Find(apiserver.Kind(r.Kind)); k != nil && k.APIVersion() == r.APIVersion {
-		return k.Kind
+	gv, err := schema.ParseGroupVersion(r.APIVersion)
+	if err != nil {
+		return ""
+	}
+	if row := c.store.Kinds().FindGroupKind(gv.WithKind(r.Kind).GroupKind()); row != nil {
+		return row.Kind
 	}
 	return ""
 }
