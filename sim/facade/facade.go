@@ -107,6 +107,10 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	h, code := k.handler(info, req.Method)
+	if h == nil && k.row.Custom != nil {
+		f.refuseCustom(k, info, code, w, req)
+		return
+	}
 	if h == nil {
 		f.refuse(w, req, code)
 		return

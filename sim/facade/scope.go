@@ -129,6 +129,21 @@ func (s *served) add(k *servedKind) {
 	s.changes++
 }
 
+// replace serves a kind in these versions only.
+func (s *served) replace(kind apiserver.Kind, versions []*servedKind) {
+	s.mu.Lock()
+	for r, k := range s.byResource { //drydock:unordered each by itself
+		if k.row.Kind == kind && !slices.ContainsFunc(versions, func(v *servedKind) bool { return v.scope.Resource == r }) {
+			delete(s.byResource, r)
+			s.order = slices.DeleteFunc(s.order, func(o *servedKind) bool { return o == k })
+		}
+	}
+	s.mu.Unlock()
+	for _, k := range versions {
+		s.add(k)
+	}
+}
+
 // drop ends that a kind is served.
 func (s *served) drop(kind apiserver.Kind) {
 	s.mu.Lock()

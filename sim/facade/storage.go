@@ -73,7 +73,12 @@ func unexplained(err error) error {
 
 // lend returns an object with a struct of its own, since the libraries write to what
 // they are given.
-func (s *storage) lend(obj apiserver.Object) runtime.Object { return s.row.Copy(obj) }
+func (s *storage) lend(obj apiserver.Object) runtime.Object {
+	if s.row.Custom != nil && obj.GetObjectKind().GroupVersionKind().Version != s.row.Version {
+		return s.row.Custom.Convert(obj)
+	}
+	return s.row.Copy(obj)
+}
 
 // item is lend for a list, whose items don't name their type unless they have none of
 // their own in Go.
@@ -96,8 +101,10 @@ func (s *storage) NewList() runtime.Object {
 	gvk := s.row.GroupVersionKind()
 	gvk.Kind += "List"
 	if s.row.CustomKind != "" {
+		gvk.Kind = s.row.Custom.List
 		list := &unstructured.UnstructuredList{Object: map[string]any{}}
 		list.SetGroupVersionKind(gvk)
+		list.SetContinue("") // is always said
 		return list
 	}
 	list, err := s.f.types.scheme.New(gvk)
@@ -155,6 +162,9 @@ func (s *storage) Create(ctx context.Context, obj runtime.Object, validate rest.
 // create is Create, on the loop.
 func (s *storage) create(ctx context.Context, api *apiserver.Server, obj runtime.Object, validate rest.ValidateObjectFunc, dryRun []string) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
+		return nil, err
+	}
+	if err := s.checkType(obj); err != nil {
 		return nil, err
 	}
 	o := obj.(apiserver.Object)
@@ -227,6 +237,9 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 			return err
 		}
 		if err := validate(ctx, obj, old); err != nil {
+			return err
+		}
+		if err := s.checkType(obj); err != nil {
 			return err
 		}
 		o := obj.DeepCopyObject().(apiserver.Object) // it may share with what is stored

@@ -54,6 +54,8 @@ func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
 		scope := *k.scope
 		scope.TableConvertor = rest.NewDefaultTableConvertor(k.row.GroupResource())
 		scope.Kind, scope.HubGroupVersion, scope.Subresource = gvk, gvk.GroupVersion(), sub
+		scope.Serializer, scope.Creater, scope.Defaulter, scope.Typer = f.types.codecs, f.types.scheme, f.types.scheme, f.types.scheme
+		scope.Convertor, scope.UnsafeConvertor = f.types.scheme, runtime.UnsafeObjectConvertor(f.types.scheme)
 		var err error
 		// client-go's schemas have no Scale: its fields are plain.
 		scope.FieldManager, err = managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), f.types.scheme, f.types.scheme, f.types.scheme, gvk, gvk.GroupVersion(), sub, nil)
@@ -77,7 +79,8 @@ func (f *Facade) ownKinds(k *servedKind) (map[string]*ownKind, error) {
 			return nil, err
 		}
 	}
-	if _, ok := k.row.Scale(k.row.New()); ok {
+	_, scales := k.row.Scale(k.row.New())
+	if scales || k.row.Custom != nil && k.row.Custom.Scale != nil {
 		if err := add("scale", autoscalingv1.SchemeGroupVersion.WithKind("Scale"), ownKind{scale: &scaleStorage{k.storage}}); err != nil {
 			return nil, err
 		}
@@ -231,5 +234,14 @@ func (s *scaleStorage) Update(ctx context.Context, name string, info rest.Update
 
 // replicas says where an object keeps the number that its scale is about.
 func (s *scaleStorage) replicas() managedfields.ResourcePathMappings {
-	return managedfields.ResourcePathMappings{s.row.APIVersion(): fieldpath.MakePathOrDie("spec", "replicas")}
+	if s.row.Custom == nil {
+		return managedfields.ResourcePathMappings{s.row.APIVersion(): fieldpath.MakePathOrDie("spec", "replicas")}
+	}
+	out := managedfields.ResourcePathMappings{}
+	for _, v := range s.row.Custom.Versions {
+		if out[v.APIVersion()] = nil; v.Custom.Scale != nil {
+			out[v.APIVersion()] = pathOf(v.Custom.Scale.Replicas)
+		}
+	}
+	return out
 }

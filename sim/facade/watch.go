@@ -79,6 +79,8 @@ func (f fieldLabels) ConvertFieldLabel(_ schema.GroupVersionKind, label, value s
 	switch {
 	case label == "metadata.name" || label == "metadata.namespace" || set.Has(label):
 		return label, value, nil
+	case f.row.Custom != nil:
+		return "", "", fmt.Errorf("field label not supported: %s", label)
 	case set == nil:
 		return "", "", fmt.Errorf(`%q is not a known field selector: only "metadata.name", "metadata.namespace"`, label)
 	}
@@ -340,7 +342,7 @@ func (o *watcher) event(c apiserver.Change) (watch.Event, bool) {
 	case was && c.Type == watch.Deleted:
 		return watch.Event{Type: watch.Deleted, Object: o.s.lend(c.New)}, true
 	case was: // is selected no longer: the object as it last was
-		old := o.s.row.Copy(c.Old)
+		old := o.s.lend(c.Old).(apiserver.Object)
 		old.SetResourceVersion(c.New.GetResourceVersion())
 		return watch.Event{Type: watch.Deleted, Object: old}, true
 	}
