@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"crypto/x509"
 	"time"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -130,6 +131,11 @@ func GoNames(v any) any { return fields.GoNames(v) }
 // CheckUID refuses an update of another object than the stored one (Conflict).
 func CheckUID(in *KindInfo, stored Object, uid types.UID) error {
 	return store.CheckUID(in, stored, uid)
+}
+
+// ParseCertificateRequest reads a request as a CertificateSigningRequest holds it.
+func ParseCertificateRequest(text []byte) (*x509.CertificateRequest, error) {
+	return kinds.ParseCertificateRequest(text)
 }
 
 // NewKinds returns the table of the kinds that the API serves: it decodes and

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/cronjob"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/daemon"
@@ -92,6 +93,11 @@ func parts() []part {
 		{name: "persistentvolumeclaim-protection-controller", start: plain(volumeprotection.NewClaims)},
 		{name: "persistentvolume-protection-controller", start: plain(volumeprotection.NewVolumes)},
 		{name: "endpoints-controller", start: plain(endpointslice.NewEndpoints)},
+		{name: "certificatesigningrequest-approving-controller", start: plain(certificates.NewApprover)},
+		{name: "certificatesigningrequest-signing-controller", start: func(c *ControlPlane, opts controller.Options) any {
+			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.opts.CA})
+		}},
+		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
 	}
 }
 

@@ -1,0 +1,131 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/pki"
+)
+
+// request is what a client sends.
+func request(t *testing.T, name string, subject pkix.Name, signer string, usages ...certificatesv1.KeyUsage) *csr {
+	t.Helper()
+	der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: subject}, pki.Key(7, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &csr{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: certificatesv1.CertificateSigningRequestSpec{
+		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: signer, Usages: usages, ExpirationSeconds: new(int32(3600))}}
+}
+
+// run asks for certificates, approves what nobody else does, and returns the requests as
+// they are a minute and a day later.
+func run(t *testing.T, requests ...*csr) (soon, later map[string]*csr, ca *pki.CA) {
+	t.Helper()
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	defer l.Close()
+	srv := apiserver.New(apiserver.Options{Loop: l})
+	ca, err := pki.New(l.Seed(), loop.Epoch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := l.NewGroup("manager")
+	opts := func() controller.Options {
+		return controller.Options{Group: group, API: srv.Component("certificates", -1, 0)}
+	}
+	NewApprover(opts())
+	NewSigner(SignerOptions{Options: opts(), CA: ca})
+	cleaner := NewCleaner(opts())
+	if cleaner.timer.Set() {
+		t.Error("the cleaner waits for nothing")
+	}
+	for _, r := range requests {
+		made, err := srv.Create(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+			c := made.DeepCopyObject().(*csr)
+			c.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved, Status: v1.ConditionTrue}}
+			if _, err := srv.Update(c, "approval"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	state := func(after time.Duration) map[string]*csr {
+		if err := l.RunUntil(loop.Epoch().Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		out := map[string]*csr{}
+		for _, c := range apiserver.Objects[*csr](srv.Store(), apiserver.KindCertificateSigningRequest) {
+			out[c.Name] = c
+		}
+		return out
+	}
+	soon = state(time.Minute)
+	later = state(30 * time.Hour)
+	if len(later) == 0 && cleaner.timer.Set() {
+		t.Error("the cleaner waits for nothing, afterwards")
+	}
+	return soon, later, ca
+}
+
+func TestSigning(t *testing.T) {
+	nodes := pkix.Name{CommonName: "system:node:a", Organization: []string{"system:nodes"}}
+	requests := func() []*csr {
+		return []*csr{
+			request(t, "user", pkix.Name{CommonName: "u"}, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageClientAuth),
+			request(t, "wrong", pkix.Name{CommonName: "u"}, certificatesv1.KubeAPIServerClientSignerName, certificatesv1.UsageServerAuth),
+			request(t, "kubelet", nodes, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature),
+			request(t, "no-kubelet", pkix.Name{CommonName: "x"}, certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.UsageClientAuth, certificatesv1.UsageDigitalSignature),
+			request(t, "others", nodes, "example.com/signer", certificatesv1.UsageClientAuth),
+		}
+	}
+	soon, later, ca := run(t, requests()...)
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.Certificate)
+	for name, common := range map[string]string{"user": "u", "kubelet": "system:node:a"} {
+		block, _ := pem.Decode(soon[name].Status.Certificate)
+		if block == nil {
+			t.Errorf("%s has no certificate: %+v", name, soon[name].Status)
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := loop.Epoch().Add(time.Minute)
+		if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left := cert.NotAfter.Sub(at); cert.Subject.CommonName != common || left > time.Hour || left < 58*time.Minute {
+			t.Errorf("%s: %v until %v", name, cert.Subject, cert.NotAfter)
+		}
+	}
+	if c := soon["wrong"].Status.Conditions; len(c) != 2 || c[1].Type != certificatesv1.CertificateFailed || c[1].Message != "invalid usage for client certificate: server auth" {
+		t.Errorf("wrong: %+v", c)
+	}
+	for _, name := range []string{"no-kubelet", "others"} {
+		if len(soon[name].Status.Conditions) > 0 {
+			t.Errorf("%s: %+v", name, soon[name].Status)
+		}
+	}
+	if len(later) > 0 {
+		t.Errorf("after a day there are %d", len(later))
+	}
+	again, _, _ := run(t, requests()...)
+	if !bytes.Equal(again["user"].Status.Certificate, soon["user"].Status.Certificate) {
+		t.Error("another run has another certificate")
+	}
+}
