@@ -1,14 +1,17 @@
 package kinds
 
 import (
+	"fmt"
 	"time"
 
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 // CSIStorageCapacity is the kind of what drivers of CSI can still provision, by
@@ -30,6 +33,9 @@ func csiStorageCapacity() *kind.Info {
 				errs = append(errs, fields.Immutable(c.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
 				return append(errs, fields.Immutable(c.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 			},
+			Warn: func(c, _ *capacity, _ string) []string {
+				return topologyWarnings(c.NodeTopology, field.NewPath("nodeTopology"))
+			},
 			Table: []kind.Column[capacity]{
 				kind.NameColumn[capacity](),
 				{Name: "StorageClassName", Type: "string", Description: doc["storageClassName"], Cell: func(c *capacity, _ time.Time) any { return c.StorageClassName }},
@@ -42,6 +48,25 @@ func csiStorageCapacity() *kind.Info {
 			},
 		},
 	}
+}
+
+// topologyWarnings tells of labels that nodes no longer have (GetWarningsForNodeSelector).
+func topologyWarnings(s *metav1.LabelSelector, p *field.Path) []string {
+	if s == nil {
+		return nil
+	}
+	var out []string
+	for i, e := range s.MatchExpressions {
+		if text := podspec.DeprecatedNodeLabel(e.Key); text != "" {
+			out = append(out, fmt.Sprintf("%s: %s is %s", p.Child("matchExpressions").Index(i).Child("key"), e.Key, text))
+		}
+	}
+	for _, key := range fields.SortedKeys(s.MatchLabels) {
+		if text := podspec.DeprecatedNodeLabel(key); text != "" {
+			out = append(out, fmt.Sprintf("%s: %s", p.Child("matchLabels").Child(key), text))
+		}
+	}
+	return out
 }
 
 // validateStorageCapacity is ValidateCSIStorageCapacity.

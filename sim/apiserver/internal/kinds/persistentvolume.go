@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -246,6 +247,16 @@ func persistentVolumeWarnings(pv, _ *v1.PersistentVolume, sub string) []string {
 	s := &pv.Spec
 	if s.PersistentVolumeReclaimPolicy == v1.PersistentVolumeReclaimRecycle {
 		out = append(out, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	}
+	if a := s.NodeAffinity; a != nil && a.Required != nil {
+		for i, t := range a.Required.NodeSelectorTerms {
+			p := field.NewPath("spec", "nodeAffinity", "required", "nodeSelectorTerms").Index(i)
+			for j, e := range t.MatchExpressions {
+				if text := podspec.DeprecatedNodeLabel(e.Key); text != "" {
+					out = append(out, fmt.Sprintf("%s: %s is %s", p.Child("matchExpressions").Index(j).Child("key"), e.Key, text))
+				}
+			}
+		}
 	}
 	for _, src := range []struct {
 		set  bool

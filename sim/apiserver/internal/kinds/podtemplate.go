@@ -30,6 +30,12 @@ func podTemplate() *kind.Info {
 				return !equality.Semantic.DeepEqual(t.Template, old.Template)
 			},
 			Check: check,
+			Warn: func(t, old *template, _ string) []string {
+				if old != nil && old.Generation == t.Generation {
+					return nil
+				}
+				return podspec.TemplateWarnings(&t.Template, field.NewPath("template"))
+			},
 			Table: []kind.Column[template]{
 				kind.NameColumn[template](),
 				{Name: "Containers", Type: "string", Description: "Names of each container in the template.", Cell: func(t *template, _ time.Time) any {

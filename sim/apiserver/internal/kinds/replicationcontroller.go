@@ -46,13 +46,7 @@ func replicationController() *kind.Info {
 			Fields: func(rc *v1.ReplicationController) selectable.Set {
 				return selectable.Set{"status.replicas": strconv.Itoa(int(rc.Status.Replicas))}
 			},
-			Warn: func(rc, old *v1.ReplicationController, _ string) []string {
-				texts := validation.IsDNS1123Label(rc.Name)
-				if old != nil || len(texts) == 0 {
-					return nil
-				}
-				return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", texts)}
-			},
+			Warn:  replicationControllerWarnings,
 			Table: replicationControllerTable(),
 		},
 	}
@@ -101,6 +95,23 @@ func replicationControllerTable() []kind.Column[v1.ReplicationController] {
 		}},
 		{Name: "Selector", Type: "string", Description: spec["selector"], Priority: 1, Cell: func(rc *controller, _ time.Time) any { return labels.FormatLabels(rc.Spec.Selector) }},
 	}
+}
+
+// replicationControllerWarnings are those of the name, which pods get, and of the
+// template. An update that changes the spec is told of the old one, as upstream does.
+func replicationControllerWarnings(rc, old *v1.ReplicationController, sub string) []string {
+	path := field.NewPath("spec", "template")
+	switch {
+	case sub != "" || old != nil && old.Generation == rc.Generation:
+		return nil
+	case old != nil:
+		return podspec.TemplateWarnings(old.Spec.Template, path)
+	}
+	var out []string
+	if texts := validation.IsDNS1123Label(rc.Name); len(texts) > 0 {
+		out = append(out, fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", texts))
+	}
+	return append(out, podspec.TemplateWarnings(rc.Spec.Template, path)...)
 }
 
 // joined is how tables show something of each of a list.

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 // StorageClass is the kind of the ways in which volumes are provisioned. Admission
@@ -38,6 +40,17 @@ func storageClass() *kind.Info {
 				errs = append(errs, fields.Immutable(c.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
 				errs = append(errs, fields.Immutable(c.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
 				return append(errs, fields.Immutable(c.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
+			},
+			Warn: func(c, _ *storagev1.StorageClass, _ string) []string {
+				var out []string
+				for i, t := range c.AllowedTopologies {
+					for j, e := range t.MatchLabelExpressions {
+						if text := podspec.DeprecatedNodeLabel(e.Key); text != "" {
+							out = append(out, fmt.Sprintf("%s: %s", field.NewPath("allowedTopologies").Index(i).Child("matchLabelExpressions").Index(j).Child("key"), text))
+						}
+					}
+				}
+				return out
 			},
 			Table: storageClassTable(),
 		},
