@@ -91,6 +91,7 @@ type served struct {
 func newServed(f *Facade) *served {
 	s := &served{byResource: map[schema.GroupVersionResource]*servedKind{}}
 	schemas := newLazySchemas(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(f.types.scheme) })
+	f.o.API.Store().UseTypes(schemas)
 	for _, row := range f.o.API.Store().Kinds().All() {
 		converter := managedfields.TypeConverter(schemas)
 		if !scheme.Scheme.Recognizes(row.GroupVersionKind()) { // nor do client-go's schemas

@@ -36,6 +36,7 @@ type Cluster interface {
 	Lookup(k kind.Kind, namespace, name string) kind.Object
 	// Each calls fn for the objects of a kind, oldest first, until it says false.
 	Each(k kind.Kind, fn func(kind.Object) bool)
+	Kinds() *kind.Table
 	// Has reports whether there are objects of a kind.
 	Has(k kind.Kind) bool
 	// SetQuotaStatus stores a quota that is the stored one but for its status.

@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/policy"
 )
 
 // Request is one write as admission sees it.
@@ -108,6 +109,7 @@ type Plugins struct {
 	all           []*Plugin
 	chains        map[chainKey]Chain
 	taintNewNodes bool // see TaintNewNodes
+	policies      *policies
 	// serviceAccounts: see UseServiceAccounts.
 	serviceAccounts bool
 }
@@ -115,6 +117,7 @@ type Plugins struct {
 // NewPlugins returns the plugins that are on by default.
 func NewPlugins(cluster Cluster) *Plugins {
 	p := &Plugins{cluster: cluster, chains: map[chainKey]Chain{}}
+	p.policies = &policies{cluster: cluster, validating: map[string]compiled[*policy.Validating]{}, mutating: map[string]compiled[*policy.Mutating]{}}
 	p.all = p.inOrder()
 	return p
 }

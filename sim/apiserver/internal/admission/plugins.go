@@ -16,6 +16,7 @@ import (
 func (p *Plugins) inOrder() []*Plugin {
 	create := []admissionv1.Operation{admissionv1.Create}
 	write := []admissionv1.Operation{admissionv1.Create, admissionv1.Update}
+	all := []admissionv1.Operation{admissionv1.Create, admissionv1.Update, admissionv1.Delete}
 	update := []admissionv1.Operation{admissionv1.Update}
 	pod, node, claim := []kind.Kind{kinds.Pod}, []kind.Kind{kinds.Node}, []kind.Kind{kinds.PersistentVolumeClaim}
 	none := func(k kind.Kind) func() bool { return func() bool { return !p.cluster.Has(k) } }
@@ -46,6 +47,8 @@ func (p *Plugins) inOrder() []*Plugin {
 		{Name: "AdminAccess", Kinds: []kind.Kind{kinds.ResourceClaim, kinds.ResourceClaimTemplate}, Operations: create, Validate: p.validateAdminAccess},
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: p.validateResize},
+		{Name: "MutatingAdmissionPolicy", Operations: write, Subresources: []string{"*"}, Stamped: true, Idle: none(kinds.MutatingAdmissionPolicyBinding), Mutate: p.policies.mutate},
+		{Name: "ValidatingAdmissionPolicy", Operations: all, Subresources: []string{"*"}, Stamped: true, Idle: none(kinds.ValidatingAdmissionPolicyBinding), Validate: p.policies.validate},
 		{Name: "ResourceQuota", Operations: write, Subresources: []string{"", "resize", "status"}, Stamped: true, Idle: noQuotas, Validate: p.admitQuota},
 	})
 }

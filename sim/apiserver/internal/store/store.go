@@ -37,6 +37,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -282,6 +283,9 @@ func (s *Store) CallerName() string {
 	}
 	return s.caller.User.Username
 }
+
+// UseTypes is that of the admission plugins.
+func (s *Store) UseTypes(t managedfields.TypeConverter) { s.plugins.UseTypes(t) }
 
 // UseServiceAccounts is that of the admission plugins.
 func (s *Store) UseServiceAccounts() { s.plugins.UseServiceAccounts() }
