@@ -160,6 +160,16 @@ func (s *Server) OnDoor(fn func()) {
 // Caller is who a request is from, as admission sees it.
 type Caller = admission.Caller
 
+// What a request that admission webhooks are asked about takes; see package admission.
+type (
+	WebhookCalls  = admission.Calls
+	WebhookCall   = admission.Call
+	WebhookAnswer = admission.Answer
+)
+
+// ErrWebhookCalls is admission.ErrCalls.
+var ErrWebhookCalls = admission.ErrCalls
+
 // CallerNamed returns a caller whom nobody answers.
 func CallerNamed(user string) *Caller {
 	return &Caller{User: authenticationv1.UserInfo{Username: user}}

@@ -18,9 +18,14 @@ type caller struct {
 	annotations [][2]string
 }
 
-// of is who makes a request, by the user that it was authenticated as.
-func (c *caller) of(ctx context.Context) *apiserver.Caller {
+// of is who makes a request, by the user that it was authenticated as, with what came of
+// the webhooks that it takes.
+func (c *caller) of(ctx context.Context, calls *apiserver.WebhookCalls) *apiserver.Caller {
+	if calls != nil {
+		calls.Begin()
+	}
 	out := &apiserver.Caller{
+		Calls: calls,
 		Warn:  func(text string) { c.warnings = append(c.warnings, text) },
 		Audit: func(key, value string) { c.annotations = append(c.annotations, [2]string{key, value}) },
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	// Authenticate says whose a bearer token is, "" being none; nil refuses it. It is
 	// called from any goroutine. Without it every request is an administrator's.
 	Authenticate func(token string) user.Info
+	// Webhooks calls admission webhooks. Nil: none is asked, but behind a RealDoor,
+	// where HTTPWebhooks calls them.
+	Webhooks Webhooks
 	// Control, if set, serves what is below ControlPath, to administrators.
 	Control http.Handler
 }
@@ -54,6 +57,9 @@ type Facade struct {
 
 // New returns the facade of an API. It is called before the API's loop runs, or on it.
 func New(o Options) *Facade {
+	if _, real := o.Door.(*RealDoor); real && o.Webhooks == nil {
+		o.Webhooks = HTTPWebhooks{}
+	}
 	f := &Facade{
 		o: o,
 		requests: &request.RequestInfoFactory{

@@ -49,15 +49,28 @@ func (s *storage) sub(name string) *storage { return &storage{s.f, s.row, s.view
 
 // do has fn run on the API's loop, and returns its error or the door's.
 func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) error {
-	var err error
-	c := &caller{}
-	if e := s.f.o.Door.Do(ctx, func() {
-		s.f.clock.set(s.f.o.API.Loop().Now())
-		s.f.o.API.Calling(c.of(ctx), func() { err = fn(s.f.o.API) })
-	}); e != nil {
-		return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
+	calls := &apiserver.WebhookCalls{}
+	if s.f.o.Webhooks == nil {
+		calls = nil // nobody asks them
 	}
-	c.tell(ctx)
+	err := apiserver.ErrWebhookCalls
+	for attempt := 0; errors.Is(err, apiserver.ErrWebhookCalls); attempt++ {
+		if attempt == maxAttempts {
+			return unexplained(errRestless)
+		}
+		c := &caller{}
+		if e := s.f.o.Door.Do(ctx, func() {
+			s.f.clock.set(s.f.o.API.Loop().Now())
+			s.f.o.API.Calling(c.of(ctx, calls), func() { err = fn(s.f.o.API) })
+		}); e != nil {
+			return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
+		}
+		if errors.Is(err, apiserver.ErrWebhookCalls) {
+			s.f.callWebhooks(ctx, calls)
+			continue
+		}
+		c.tell(ctx)
+	}
 	// The handlers hand an error without a status to a handler of the process, which
 	// holds the caller up by the wall's time.
 	if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {

@@ -14,6 +14,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 
@@ -43,6 +44,8 @@ type Cluster interface {
 	SetQuotaStatus(q *v1.ResourceQuota)
 	// GenerateName appends five characters to a prefix.
 	GenerateName(prefix string) string
+	// NewUID returns a new UID.
+	NewUID() types.UID
 }
 
 // Name is what errors of admission call a new object. Upstream generates

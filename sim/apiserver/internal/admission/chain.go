@@ -38,6 +38,8 @@ type Caller struct {
 	// record of it; nil: nobody hears it.
 	Warn  func(text string)
 	Audit func(key, value string)
+	// Calls are what came of webhooks; nil: nobody can call them.
+	Calls *Calls
 }
 
 // Warn says a warning to who makes the request.
@@ -110,6 +112,7 @@ type Plugins struct {
 	chains        map[chainKey]Chain
 	taintNewNodes bool // see TaintNewNodes
 	policies      *policies
+	webhooks      *webhooks
 	// serviceAccounts: see UseServiceAccounts.
 	serviceAccounts bool
 }
@@ -118,6 +121,7 @@ type Plugins struct {
 func NewPlugins(cluster Cluster) *Plugins {
 	p := &Plugins{cluster: cluster, chains: map[chainKey]Chain{}}
 	p.policies = &policies{cluster: cluster, validating: map[string]compiled[*policy.Validating]{}, mutating: map[string]compiled[*policy.Mutating]{}}
+	p.webhooks = &webhooks{cluster: cluster, conditions: map[string]compiled[*policy.Conditions]{}}
 	p.all = p.inOrder()
 	return p
 }

@@ -48,7 +48,9 @@ func (p *Plugins) inOrder() []*Plugin {
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: p.validateResize},
 		{Name: "MutatingAdmissionPolicy", Operations: write, Subresources: []string{"*"}, Stamped: true, Idle: none(kinds.MutatingAdmissionPolicyBinding), Mutate: p.policies.mutate},
+		{Name: "MutatingAdmissionWebhook", Operations: all, Subresources: []string{"*"}, Idle: none(kinds.MutatingWebhookConfiguration), Mutate: p.webhooks.mutate},
 		{Name: "ValidatingAdmissionPolicy", Operations: all, Subresources: []string{"*"}, Stamped: true, Idle: none(kinds.ValidatingAdmissionPolicyBinding), Validate: p.policies.validate},
+		{Name: "ValidatingAdmissionWebhook", Operations: all, Subresources: []string{"*"}, Idle: none(kinds.ValidatingWebhookConfiguration), Validate: p.webhooks.validate},
 		{Name: "ResourceQuota", Operations: write, Subresources: []string{"", "resize", "status"}, Stamped: true, Idle: noQuotas, Validate: p.admitQuota},
 	})
 }

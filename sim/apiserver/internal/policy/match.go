@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
@@ -50,6 +52,13 @@ func (in *Input) attributes(obj kind.Object) *admission.VersionedAttributes {
 	}
 	a := admission.NewAttributesRecord(object, old, gvk, namespace, in.Name, gvk.GroupVersion().WithResource(in.Kind.Resource), in.Subresource, in.Operation, in.Options, in.DryRun, in.User)
 	return &admission.VersionedAttributes{Attributes: a, VersionedObject: object, VersionedOldObject: old, VersionedKind: gvk}
+}
+
+// Review is the request as webhooks are asked about it, without its objects.
+func (in *Input) Review() *admissionv1.AdmissionReview {
+	a := in.attributes(in.Object)
+	req := plugincel.CreateAdmissionRequest(a.Attributes, metav1.GroupVersionResource(a.GetResource()), metav1.GroupVersionKind(a.VersionedKind))
+	return &admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: req}
 }
 
 func (in *Input) isNamespace() bool { return in.Kind.Group == "" && in.Kind.Resource == "namespaces" }

@@ -105,6 +105,8 @@ type State struct {
 	pending []kind.Change
 	telling bool
 	dry     bool // nothing is committed
+	// draws are the names and UIDs of a request that may be made again; nil: it isn't.
+	draws *admission.Calls
 
 	managedFields bool            // are kept
 	addresses     *addresses.Pool // of services; nil: none are given
@@ -270,9 +272,9 @@ func (s *Store) AdmitEvents(admit func(now time.Time, ev *v1.Event) error) { s.a
 
 // Calling has what fn does admitted as requests of a caller.
 func (s *Store) Calling(c *admission.Caller, fn func()) {
-	was := s.caller
-	s.caller = c
-	defer func() { s.caller = was }()
+	was, drew := s.caller, s.draws
+	s.caller, s.draws = c, c.Calls
+	defer func() { s.caller, s.draws = was, drew }()
 	fn()
 }
 
@@ -302,6 +304,13 @@ func (s *State) Version() uint64 { return s.version }
 // nextUID returns a new UID: a version-4 UUID that the seed and the number of
 // UIDs made so far decide.
 func (s *State) nextUID() types.UID {
+	if s.draws != nil {
+		return types.UID(s.draws.Draw(func() string { return string(s.drawUID()) }))
+	}
+	return s.drawUID()
+}
+
+func (s *State) drawUID() types.UID {
 	s.uids++
 	return uidOf(s.seed, s.uids)
 }
@@ -338,6 +347,13 @@ const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
 
 // GenerateName appends five characters to a prefix, as the API server does.
 func (s *State) GenerateName(prefix string) string {
+	if s.draws != nil {
+		return s.draws.Draw(func() string { return s.drawName(prefix) })
+	}
+	return s.drawName(prefix)
+}
+
+func (s *State) drawName(prefix string) string {
 	if len(prefix) > 58 {
 		prefix = prefix[:58]
 	}

@@ -1,0 +1,168 @@
+package facade
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+// Webhooks call admission webhooks, away from the API's loop. The error says that no
+// answer came.
+type Webhooks interface {
+	Call(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionResponse, error)
+}
+
+// maxAttempts is how often a request is made again because what webhooks were asked
+// about has changed meanwhile.
+const maxAttempts = 10
+
+// errRestless is the answer to a request that never saw the same twice.
+var errRestless = errors.New("the object and its webhooks keep changing")
+
+// callWebhooks calls what a request wants, all at once, and keeps the answers.
+func (f *Facade) callWebhooks(ctx context.Context, calls *apiserver.WebhookCalls) {
+	answers := make([]apiserver.WebhookAnswer, len(calls.Wanted))
+	var wg sync.WaitGroup
+	for i, call := range calls.Wanted {
+		wg.Go(func() { answers[i].Response, answers[i].Err = f.o.Webhooks.Call(ctx, call) })
+	}
+	wg.Wait()
+	for i, call := range calls.Wanted {
+		calls.Answer(call, answers[i])
+	}
+}
+
+// HTTPWebhooks call webhooks over HTTPS, as kube-apiserver does. Services of a simulated
+// cluster can't be reached.
+type HTTPWebhooks struct{}
+
+// maxAnswer bounds a webhook's answer.
+const maxAnswer = 3 << 20
+
+// Call implements Webhooks.
+func (HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionResponse, error) {
+	if t := call.Hook.TimeoutSeconds; t != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(*t)*time.Second)
+		defer cancel()
+	}
+	review, err := post(ctx, call)
+	if err != nil {
+		return nil, fmt.Errorf("failed to call webhook: %w", err)
+	}
+	switch r := review.Response; {
+	case r == nil:
+		return nil, errors.New("received invalid webhook response: webhook response was absent")
+	case r.UID != call.Review.Request.UID:
+		return nil, fmt.Errorf("received invalid webhook response: expected response.uid=%q, got %q", call.Review.Request.UID, r.UID)
+	case len(r.Patch) > 0 && (r.PatchType == nil || *r.PatchType != admissionv1.PatchTypeJSONPatch):
+		return nil, errors.New("received invalid webhook response: webhook returned response.patch but not response.patchType")
+	default:
+		return r, nil
+	}
+}
+
+// post sends a review to its webhook and returns what comes back.
+func post(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionReview, error) {
+	to, err := addressOf(call)
+	if err != nil {
+		return nil, err
+	}
+	if call.Unreachable != "" {
+		return nil, &url.Error{Op: "Post", URL: to, Err: errors.New(call.Unreachable)}
+	}
+	ask := *call.Review
+	if !slices.Contains(call.Hook.AdmissionReviewVersions, "v1") {
+		ask.APIVersion = "admission.k8s.io/v1beta1" // says the same
+	}
+	body, err := json.Marshal(&ask)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	client, err := clientOf(call)
+	if err != nil {
+		return nil, err
+	}
+	defer client.CloseIdleConnections()
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, fmt.Errorf("an error on the server (%q) has prevented the request from succeeding", string(bytes.TrimSpace(data)))
+	}
+	review := &admissionv1.AdmissionReview{}
+	if err := json.Unmarshal(data, review); err != nil {
+		return nil, fmt.Errorf("could not decode the answer: %w", err)
+	}
+	return review, nil
+}
+
+// addressOf is where a webhook is, with the time that it has.
+func addressOf(call *apiserver.WebhookCall) (string, error) {
+	c, to := call.Hook.ClientConfig, &url.URL{Scheme: "https"}
+	switch {
+	case c.URL != nil:
+		u, err := url.Parse(*c.URL)
+		if err != nil {
+			return "", err
+		}
+		to = u
+	case c.Service != nil:
+		port := int32(443)
+		if c.Service.Port != nil {
+			port = *c.Service.Port
+		}
+		to.Host, to.Path = fmt.Sprintf("%s.%s.svc:%d", c.Service.Name, c.Service.Namespace, port), "/"
+		if c.Service.Path != nil {
+			to.Path = *c.Service.Path
+		}
+	}
+	if t := call.Hook.TimeoutSeconds; t != nil {
+		q := to.Query()
+		q.Set("timeout", strconv.Itoa(int(*t))+"s")
+		to.RawQuery = q.Encode()
+	}
+	return to.String(), nil
+}
+
+// clientOf is a client that trusts whom the webhook's configuration says.
+func clientOf(call *apiserver.WebhookCall) (*http.Client, error) {
+	trust := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca := call.Hook.ClientConfig.CABundle; len(ca) > 0 {
+		trust.RootCAs = x509.NewCertPool()
+		if !trust.RootCAs.AppendCertsFromPEM(ca) {
+			return nil, errors.New("unable to load root certificates: unable to parse bytes as PEM block")
+		}
+	}
+	return &http.Client{
+		Transport:     &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
