@@ -20,13 +20,14 @@
 // watches; definitions.go has custom resources come and go. What stands behind it, each room importing only those below it:
 //
 //	store      the state and the verbs over it
-//	admission  what new objects need of others
+//	admission  what writes need of other objects; policies and webhooks
 //	kinds      the catalogue of kinds, a file each; podspec, the rules of pods
 //	custom     rows made of CustomResourceDefinitions
 //	kind       what a row of the table says, and the table
 //	flow       priority and fairness; stats, what is counted
 //	wire       requests, faults, clients' limits
 //	merge      statuses as kubelets patch them; asjson, times as JSON has them
+//	policy     CEL of policies; quota, what objects use; token, JSON web tokens
 //	table      objects by name; fields, checks of single fields
 //
 // To add a kind, write its file in kinds and name it in kinds.New: see there.
@@ -42,11 +43,12 @@
 //
 // # What differs from upstream
 //
-// There are no managed fields, no API groups to choose from, no authorization.
-// Admission is NamespaceLifecycle, DefaultTolerationSeconds, Priority,
-// RuntimeClass, the service account's name (no token volume is injected),
-// TaintNodesByCondition where somebody takes the taint away
-// ([Store.TaintNewNodes]) and, where there are limits, EventRateLimit. Resource
-// versions count the writes, beginning at 1. Unknown fields are errors. Feature
-// gates are as at v1.36 without flags; what they drop, the rows say.
+// Without clients there are no managed fields, and of the service account only the
+// name; [Server.OpenDoor] brings both, with tokens. There is no authorization. Of
+// admission's plugins those are there that are on by default and have an effect, and
+// EventRateLimit where there are limits; TaintNodesByCondition acts where somebody
+// takes the taint away ([Store.TaintNewNodes]). Webhooks are asked about what clients
+// write, not about what the cluster's own controllers do. Resource versions count the
+// writes, beginning at 1. Unknown fields are errors. Feature gates are as at v1.36
+// without flags; what they drop, the rows say.
 package apiserver
