@@ -27,7 +27,7 @@ const (
 
 // GiveAddresses has services given cluster IPs, families and node ports from now on,
 // those that are stored already too, and makes the service of the API itself with its
-// endpoint slice, as kube-apiserver does when it starts
+// endpoints, as kube-apiserver does when it starts
 // (pkg/controlplane/controller/kubernetesservice). The seed decides which. Without,
 // services have what their manifests say: addresses would enter the environment of
 // pods, and so traces, and nothing here routes by them; only clients look at them.
@@ -54,7 +54,7 @@ func (s *Store) GiveAddresses(now time.Time) {
 }
 
 // createAPIService makes the service kubernetes, which has the first address, and its
-// endpoint slice, unless a scenario has made its own.
+// endpoints, of the old kind too, unless a scenario has made its own.
 func (s *Store) createAPIService(now time.Time) {
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: apiService}
 	svc := &v1.Service{ObjectMeta: meta, Spec: v1.ServiceSpec{
@@ -68,7 +68,12 @@ func (s *Store) createAPIService(now time.Time) {
 		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(apiPort)), Protocol: new(v1.ProtocolTCP)}},
 	}
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: apiService}
-	for _, obj := range []kind.Object{svc, slice} {
+	old := &v1.Endpoints{ObjectMeta: meta, Subsets: []v1.EndpointSubset{{ //nolint:staticcheck // kube-apiserver still makes it
+		Addresses: []v1.EndpointAddress{{IP: apiAddress}},                                      //nolint:staticcheck // as above
+		Ports:     []v1.EndpointPort{{Name: "https", Port: apiPort, Protocol: v1.ProtocolTCP}}, //nolint:staticcheck // as above
+	}}}
+	old.Labels = map[string]string{discoveryv1.LabelSkipMirror: "true"}
+	for _, obj := range []kind.Object{svc, slice, old} {
 		if s.Lookup(s.kinds.Of(obj).Kind, meta.Namespace, meta.Name) == nil {
 			s.Create(now, obj) //nolint:errcheck // one of the scenario's has the address
 		}

@@ -34,6 +34,9 @@ func TestGiveAddresses(t *testing.T) {
 	if before.Spec.ClusterIP == "" || before.Spec.Ports[0].NodePort == 0 || api.Spec.ClusterIP != "10.96.0.1" {
 		t.Fatalf("got %+v and %+v", before.Spec, api.Spec)
 	}
+	if s.Lookup(kinds.Endpoints, "default", "kubernetes") == nil || s.Lookup(kinds.EndpointSlice, "default", "kubernetes") == nil {
+		t.Error("the API has no endpoints")
+	}
 	for _, name := range []string{"Refused", "taken", "again"} {
 		_, err := create(name, 30100)
 		if name == "taken" != (err == nil) || err != nil && !apierrors.IsInvalid(err) {
@@ -48,8 +51,15 @@ func TestGiveAddresses(t *testing.T) {
 	if _, err := create("real", 30101); err != nil {
 		t.Error(err)
 	}
+	ep := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "taken"}} //nolint:staticcheck // what upstream deletes
+	if _, err := s.Create(now, ep); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Delete(now, kinds.Service, "default", "taken", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	if s.Lookup(kinds.Endpoints, "default", "taken") != nil {
+		t.Error("a service's endpoints outlive it")
 	}
 	if _, err := create("again", 30100); err != nil {
 		t.Errorf("a port of a service that is gone: %v", err)

@@ -250,6 +250,13 @@ func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object 
 		delete(s.applied, objectKey{in.Kind, obj.GetNamespace(), obj.GetName()})
 	}
 	s.commit(watch.Deleted, in.Kind, old, c, verb, "")
+	// A service takes its endpoints with it (pkg/registry/core/service/storage
+	// afterDelete), so that they don't become those of another one of its name.
+	if in.Kind == kinds.Service {
+		if ep := s.Lookup(kinds.Endpoints, obj.GetNamespace(), obj.GetName()); ep != nil && len(ep.GetFinalizers()) == 0 {
+			s.remove(s.info(kinds.Endpoints), ep, verb)
+		}
+	}
 	return c
 }
 
