@@ -17,10 +17,10 @@ const (
 )
 
 // bookmark says that a watcher has been told of everything up to a version.
-func (o *watcher) bookmark(version uint64) watch.Event {
+func (o *watcher) bookmark(version uint64) told {
 	obj := o.s.row.New()
 	obj.SetResourceVersion(strconv.FormatUint(version, 10))
-	return watch.Event{Type: watch.Bookmark, Object: obj}
+	return told{typ: watch.Bookmark, obj: obj}
 }
 
 // markLater has a watcher sent bookmarks. timeout is the watch's own, in seconds.

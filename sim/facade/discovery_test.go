@@ -32,8 +32,8 @@ func byHand(t *testing.T) (*Facade, *handDoor) {
 	return New(Options{API: apiserver.New(apiserver.Options{Loop: l}), Door: door}), door
 }
 
-// ask returns the answer to a request whose headers are "Name: value".
-func ask(f *Facade, method, path string, headers ...string) (code int, body string, header http.Header) {
+// answer returns the answer to a request whose headers are "Name: value".
+func answer(f *Facade, method, path string, headers ...string) (code int, body string, header http.Header) {
 	req, w := httptest.NewRequest(method, path, http.NoBody), httptest.NewRecorder()
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -82,7 +82,7 @@ func TestPaths(t *testing.T) {
 		{"POST", "/api/v1/namespaces/default/services/kubernetes/proxy/a/b", 501, `services/proxy is not simulated`},
 		{"GET", "/readyz?verbose", 200, "readyz check passed"},
 	} {
-		if code, body, _ := ask(f, c.method, c.path); code != c.code || !strings.Contains(body, c.body) {
+		if code, body, _ := answer(f, c.method, c.path); code != c.code || !strings.Contains(body, c.body) {
 			t.Errorf("%s %s: %d %s, want %d ... %s", c.method, c.path, code, body, c.code, c.body)
 		}
 	}
@@ -92,19 +92,19 @@ func TestPaths(t *testing.T) {
 func TestAggregatedDiscovery(t *testing.T) {
 	f, _ := byHand(t)
 	const accept = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-	code, body, header := ask(f, "GET", "/apis", accept)
+	code, body, header := answer(f, "GET", "/apis", accept)
 	want := `{"resource":"deployments","responseKind":{"group":"apps","version":"v1","kind":"Deployment"},"scope":"Namespaced","singularResource":"deployment"`
 	if code != 200 || !strings.Contains(body, want) || !strings.Contains(header.Get("Content-Type"), "as=APIGroupDiscoveryList") {
 		t.Errorf("%d %v %.2000s, want %s", code, header, body, want)
 	}
-	if code, _, _ := ask(f, "GET", "/apis", accept, "If-None-Match: "+header.Get("ETag")); code != http.StatusNotModified {
+	if code, _, _ := answer(f, "GET", "/apis", accept, "If-None-Match: "+header.Get("ETag")); code != http.StatusNotModified {
 		t.Errorf("asked again: %d", code)
 	}
-	if code, body, _ := ask(f, "GET", "/api", accept); code != 200 || !strings.Contains(body, `"subresource":"eviction","responseKind":{"group":"policy","version":"v1","kind":"Eviction"}`) {
+	if code, body, _ := answer(f, "GET", "/api", accept); code != 200 || !strings.Contains(body, `"subresource":"eviction","responseKind":{"group":"policy","version":"v1","kind":"Eviction"}`) {
 		t.Errorf("%d %.2000s", code, body)
 	}
 	f.kinds.drop(apiserver.KindDeployment)
-	if code, body, _ := ask(f, "GET", "/apis", accept, "If-None-Match: "+header.Get("ETag")); code != 200 || strings.Contains(body, want) {
+	if code, body, _ := answer(f, "GET", "/apis", accept, "If-None-Match: "+header.Get("ETag")); code != 200 || strings.Contains(body, want) {
 		t.Errorf("after a change: %d", code)
 	}
 }
@@ -113,8 +113,30 @@ func TestAggregatedDiscovery(t *testing.T) {
 func TestHealth(t *testing.T) {
 	f, door := byHand(t)
 	door.err = errors.New("gone")
-	code, body, _ := ask(f, "GET", "/livez?exclude=etcd")
+	code, body, _ := answer(f, "GET", "/livez?exclude=etcd")
 	if code != 500 || !strings.Contains(body, "[-]ping failed: reason withheld\n") || !strings.HasSuffix(body, "livez check failed\n") || !strings.Contains(body, "[+]etcd excluded: ok") {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+// TestPartialMetadata: who asks for the metadata of the wrong thing is told what it is.
+func TestPartialMetadata(t *testing.T) {
+	f, _ := byHand(t)
+	const one, list = "Accept: application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "Accept: application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+	for _, c := range []struct {
+		path, accept string
+		code         int
+		body         string
+	}{
+		{"/api/v1/namespaces", one, 406, "the requested object is a list (*core.NamespaceList)"},
+		{"/api/v1/namespaces", list, 200, `"kind":"PartialObjectMetadataList"`},
+		{"/api/v1/namespaces/default", list, 406, "the requested object is not a list (*core.Namespace)"},
+		{"/api/v1/namespaces/none", list, 404, "not found"},
+		{"/api/v1/namespaces/default", one, 200, `"kind":"PartialObjectMetadata"`},
+		{"/apis/scheduling.k8s.io/v1/priorityclasses", one, 406, "(*scheduling.PriorityClassList)"},
+	} {
+		if code, body, _ := answer(f, "GET", c.path, c.accept); code != c.code || !strings.Contains(body, c.body) {
+			t.Errorf("%s %s: %d %s", c.path, c.accept, code, body)
+		}
 	}
 }

@@ -21,6 +21,7 @@
 //   - storage.go: the verbs, on the loop
 //   - list.go, history.go: lists in pages, and of the past
 //   - watch.go, bookmarks.go: who is told of changes
+//   - partial.go: reads that ask for metadata where there is none
 //   - virtual.go: kinds of which nothing is stored; podaccess.go: what leads out of the API
 //   - discovery.go, root.go, health.go: what is served, and what is outside of groups
 //   - openapi.go: what types are made of, by package internal/openapi

@@ -158,7 +158,7 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 	if info.Name == "" {
 		switch {
 		case method == http.MethodGet:
-			return watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0)), 0
+			return k.partial(watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0))), 0
 		case method == http.MethodPost && (!k.row.Namespaced || info.Namespace != ""):
 			return handlers.CreateResource(store, scope, nil), 0
 		case method == http.MethodDelete && deletesCollection(k.row):
@@ -169,9 +169,9 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 	switch method {
 	case http.MethodGet:
 		if info.Verb == "list" || info.Verb == "watch" { // of one object, by its field
-			return watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0)), 0
+			return k.partial(watchable(handlers.ListResource(store, store, scope, info.Verb == "watch", 0))), 0
 		}
-		return handlers.GetResource(store, scope), 0
+		return k.partial(handlers.GetResource(store, scope)), 0
 	case http.MethodPut:
 		return handlers.UpdateResource(store, scope, nil), 0
 	case http.MethodPatch:

@@ -240,3 +240,36 @@ func TestWatchOfGoneKind(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowWatch: who doesn't read is cut off and counted, and costs nothing any more;
+// what a watch begins with doesn't count.
+func TestSlowWatch(t *testing.T) {
+	api, f := onLoop(t)
+	s := f.kinds.find(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).storage
+	make := func(i int) {
+		if _, err := api.Create(&v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 2 * watchBuffer {
+		make(i)
+	}
+	w, err := f.watches.add(s, "", &metainternalversion.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range watchBuffer {
+		make(2*watchBuffer + i)
+	}
+	if w.ended() || f.CutWatches() != 0 {
+		t.Errorf("ended %v, %d cut off", w.ended(), f.CutWatches())
+	}
+	make(3 * watchBuffer)
+	if !w.ended() || f.CutWatches() != 1 || w.queue != nil {
+		t.Errorf("one more: ended %v, %d cut off, %d queued", w.ended(), f.CutWatches(), len(w.queue))
+	}
+	w.run()
+	if _, ok := <-w.ResultChan(); ok {
+		t.Error("is told something")
+	}
+}

@@ -31,7 +31,7 @@ func at(doc any, path ...string) any {
 func TestOpenAPI(t *testing.T) {
 	f, _ := byHand(t)
 	read := func(path string) (doc map[string]any, raw string) {
-		code, body, _ := ask(f, "GET", path)
+		code, body, _ := answer(f, "GET", path)
 		if err := json.Unmarshal([]byte(body), &doc); code != 200 || err != nil {
 			t.Fatalf("%s: %d, %v", path, code, err)
 		}
@@ -84,16 +84,16 @@ func TestOpenAPI(t *testing.T) {
 	}
 	apps, _ := read("/openapi/v3/apis/apps/v1")
 	patch := at(apps, "paths", "/apis/apps/v1/namespaces/{namespace}/deployments/{name}", "patch")
-	if at(patch, "x-kubernetes-group-version-kind", "kind") != "Deployment" || !strings.Contains(asJSON(at(patch, "parameters")), `"name":"fieldValidation"`) {
-		t.Errorf("patch of a deployment: %s", asJSON(patch))
+	if at(patch, "x-kubernetes-group-version-kind", "kind") != "Deployment" || !strings.Contains(inJSON(at(patch, "parameters")), `"name":"fieldValidation"`) {
+		t.Errorf("patch of a deployment: %s", inJSON(patch))
 	}
 	containers := at(apps, "components", "schemas", "io.k8s.api.core.v1.PodSpec", "properties", "containers")
 	if at(containers, "x-kubernetes-patch-merge-key") != "name" || at(containers, "x-kubernetes-patch-strategy") != "merge" {
-		t.Errorf("containers: %s", asJSON(containers))
+		t.Errorf("containers: %s", inJSON(containers))
 	}
 }
 
-func asJSON(v any) string {
+func inJSON(v any) string {
 	data, _ := json.Marshal(v)
 	return string(data)
 }
@@ -101,16 +101,16 @@ func asJSON(v any) string {
 // TestOpenAPIForms: documents come as JSON and protobuf, and not again to who has them.
 func TestOpenAPIForms(t *testing.T) {
 	f, _ := byHand(t)
-	_, body, _ := ask(f, "GET", "/openapi/v3/apis/batch/v1", "Accept: application/com.github.proto-openapi.spec.v3@v1.0+protobuf")
+	_, body, _ := answer(f, "GET", "/openapi/v3/apis/batch/v1", "Accept: application/com.github.proto-openapi.spec.v3@v1.0+protobuf")
 	if v3 := (&openapi_v3.Document{}); proto.Unmarshal([]byte(body), v3) != nil || v3.Components.Schemas == nil {
 		t.Errorf("v3 in protobuf: %.100q", body)
 	}
-	_, body, _ = ask(f, "GET", "/openapi/v2", "Accept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+	_, body, _ = answer(f, "GET", "/openapi/v2", "Accept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
 	if v2 := (&openapi_v2.Document{}); proto.Unmarshal([]byte(body), v2) != nil || v2.Definitions == nil {
 		t.Errorf("v2 in protobuf: %.100q", body)
 	}
 	const path = "/openapi/v3/apis/batch/v1"
-	_, _, header := ask(f, "GET", path)
+	_, _, header := answer(f, "GET", path)
 	for _, c := range []struct {
 		path    string
 		headers []string
@@ -122,7 +122,7 @@ func TestOpenAPIForms(t *testing.T) {
 		{path + "?hash=" + strings.Trim(header.Get("Etag"), `"`), nil, http.StatusOK},
 		{"/openapi/v3/apis/none/v1", nil, http.StatusNotFound},
 	} {
-		if code, _, got := ask(f, "GET", c.path, c.headers...); code != c.code || code == http.StatusMovedPermanently && !strings.HasSuffix(got.Get("Location"), strings.Trim(header.Get("Etag"), `"`)) {
+		if code, _, got := answer(f, "GET", c.path, c.headers...); code != c.code || code == http.StatusMovedPermanently && !strings.HasSuffix(got.Get("Location"), strings.Trim(header.Get("Etag"), `"`)) {
 			t.Errorf("%s %v: %d %v, want %d", c.path, c.headers, code, got, c.code)
 		}
 	}
@@ -132,7 +132,7 @@ func TestOpenAPIForms(t *testing.T) {
 // doesn't change is as it was.
 func TestOpenAPIOfCustomResources(t *testing.T) {
 	f, _ := byHand(t)
-	_, _, before := ask(f, "GET", "/openapi/v3/apis/batch/v1")
+	_, _, before := answer(f, "GET", "/openapi/v3/apis/batch/v1")
 	def := &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal([]byte(widgets), def); err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestOpenAPIOfCustomResources(t *testing.T) {
 	if err := f.o.API.Loop().RunUntil(f.o.API.Loop().Now().Add(time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_, body, _ := ask(f, "GET", "/openapi/v3/apis/example.com/v1")
+	_, body, _ := answer(f, "GET", "/openapi/v3/apis/example.com/v1")
 	var doc any
 	if err := json.Unmarshal([]byte(body), &doc); err != nil {
 		t.Fatalf("%v: %s", err, body)
@@ -151,10 +151,10 @@ func TestOpenAPIOfCustomResources(t *testing.T) {
 	if got := at(doc, "components", "schemas", "com.example.v1.Widget", "properties", "spec", "properties", "mode", "default"); got != "slow" {
 		t.Errorf("the default of a field is %v in %s", got, body)
 	}
-	if _, body, _ = ask(f, "GET", "/openapi/v2"); !strings.Contains(body, `"com.example.v1.Widget":{`) || !strings.Contains(body, `"/apis/example.com/v1/namespaces/{namespace}/widgets/{name}":{`) {
+	if _, body, _ = answer(f, "GET", "/openapi/v2"); !strings.Contains(body, `"com.example.v1.Widget":{`) || !strings.Contains(body, `"/apis/example.com/v1/namespaces/{namespace}/widgets/{name}":{`) {
 		t.Errorf("v2 doesn't have widgets")
 	}
-	if _, _, after := ask(f, "GET", "/openapi/v3/apis/batch/v1"); after.Get("Etag") != before.Get("Etag") {
+	if _, _, after := answer(f, "GET", "/openapi/v3/apis/batch/v1"); after.Get("Etag") != before.Get("Etag") {
 		t.Errorf("another group's document has changed")
 	}
 }

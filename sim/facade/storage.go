@@ -154,13 +154,23 @@ func (s *storage) List(ctx context.Context, options *metainternalversion.ListOpt
 	return list, err
 }
 
-// Watch implements rest.Watcher.
-func (s *storage) Watch(ctx context.Context, options *metainternalversion.ListOptions) (w watch.Interface, err error) {
-	err = s.do(ctx, func(api *apiserver.Server) error {
-		w, err = s.f.watches.add(s, request.NamespaceValue(ctx), options)
+// Watch implements rest.Watcher. The watch ends with the request.
+func (s *storage) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
+	var one *watcher
+	err := s.do(ctx, func(api *apiserver.Server) (err error) {
+		if err = ctx.Err(); err == nil {
+			one, err = s.f.watches.add(s, request.NamespaceValue(ctx), options)
+		}
+		if err == nil {
+			context.AfterFunc(ctx, one.Stop)
+		}
 		return err
 	})
-	return w, err
+	if err != nil {
+		return nil, err
+	}
+	go one.run()
+	return one, nil
 }
 
 // Create implements rest.Creater.

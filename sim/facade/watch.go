@@ -199,11 +199,9 @@ func (f *Facade) CutWatches() uint64 { return f.watches.cut.Load() }
 // changed tells of a change.
 func (w *watches) changed(c apiserver.Change) {
 	k := w.of(c.Kind)
-	if c.Kind == apiserver.KindLease || c.Kind == apiserver.KindEvent { // good until the hook returns
-		c.New = c.New.DeepCopyObject().(apiserver.Object)
-		if c.Old != nil {
-			c.Old = c.Old.DeepCopyObject().(apiserver.Object)
-		}
+	c.New = kept(c.Kind, c.New)
+	if c.Old != nil {
+		c.Old = kept(c.Kind, c.Old)
 	}
 	k.add(c, w.o.API.Loop().UnixNano())
 	k.watchers = slices.DeleteFunc(k.watchers, (*watcher).ended)
@@ -215,6 +213,14 @@ func (w *watches) changed(c apiserver.Change) {
 			one.send(ev)
 		}
 	}
+}
+
+// kept returns an object that may be kept: leases and events are good until a hook returns.
+func kept(kind apiserver.Kind, obj apiserver.Object) apiserver.Object {
+	if kind == apiserver.KindLease || kind == apiserver.KindEvent {
+		return obj.DeepCopyObject().(apiserver.Object)
+	}
+	return obj
 }
 
 // goneAfter is when the resources of a definition that was deleted are gone for sure.
@@ -233,31 +239,32 @@ func (w *watches) definitionGone(c apiserver.Change) {
 		}
 		delete(w.kinds, kind)
 		for _, one := range k.watchers {
-			w.o.Door.Deliver(one.Stop)
+			one.end()
 		}
 	})
 }
 
 // add begins a watch. What is wrong with its version beyond its form is told by an event,
 // as upstream's watch cache does.
-func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (watch.Interface, error) {
+func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (*watcher, error) {
 	version, err := parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	k := w.of(s.row.Kind)
-	one := &watcher{w: w, s: s, namespace: namespace, sel: selectionOf(o), after: version}
+	one := &watcher{
+		w: w, s: s, namespace: namespace, sel: selectionOf(o), after: version,
+		out: make(chan watch.Event, watchAhead), wake: make(chan struct{}, 1), quit: make(chan struct{}),
+	}
 	first, err := one.firstEvents(k, version, o)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		told := status.Status()
-		first = []watch.Event{{Type: watch.Error, Object: &told}}
+		refusal := status.Status()
+		first = []told{{typ: watch.Error, obj: &refusal}}
 	}
-	one.out = make(chan watch.Event, len(first)+watchBuffer)
-	for _, ev := range first {
-		one.send(ev)
-	}
+	one.mayBehind = len(first) + watchBuffer
+	one.send(first...)
 	if err != nil {
-		w.o.Door.Deliver(one.Stop)
+		one.end()
 		return one, nil
 	}
 	k.watchers = append(k.watchers, one)
@@ -269,7 +276,7 @@ func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListO
 
 // firstEvents are those that a watch begins with: what has changed since a version, or
 // all that there is (getAllEventsSinceLocked of upstream's watch cache).
-func (o *watcher) firstEvents(k *watchedKind, version uint64, options *metainternalversion.ListOptions) (out []watch.Event, err error) {
+func (o *watcher) firstEvents(k *watchedKind, version uint64, options *metainternalversion.ListOptions) (out []told, err error) {
 	now, initial := o.w.o.API.Store().Version(), options.SendInitialEvents
 	switch {
 	case initial != nil && *initial:
@@ -278,7 +285,7 @@ func (o *watcher) firstEvents(k *watchedKind, version uint64, options *metainter
 		}
 		if out, err = o.present(); err == nil && options.AllowWatchBookmarks {
 			end := o.bookmark(now)
-			err = corestorage.AnnotateInitialEventsEndBookmark(end.Object)
+			err = corestorage.AnnotateInitialEventsEndBookmark(end.obj)
 			out = append(out, end)
 		}
 		return out, err
@@ -298,11 +305,11 @@ func (o *watcher) firstEvents(k *watchedKind, version uint64, options *metainter
 }
 
 // present are events that add all that there is.
-func (o *watcher) present() (out []watch.Event, err error) {
+func (o *watcher) present() (out []told, err error) {
 	all, err := o.w.at(o.s.row.Kind, o.namespace, 0)
 	for _, obj := range all {
 		if o.sel.matches(o.s.row, obj) {
-			out = append(out, watch.Event{Type: watch.Added, Object: o.s.lend(obj)})
+			out = append(out, told{typ: watch.Added, obj: kept(o.s.row.Kind, obj)})
 		}
 	}
 	return out, err
@@ -312,77 +319,166 @@ func (o *watcher) present() (out []watch.Event, err error) {
 // with, before it is cut off.
 const watchBuffer = 1000
 
-// watcher is one watch. Events are sent by the loop and read by the handler.
+// watchAhead is how many events are made before the handler reads them.
+const watchAhead = 64
+
+// watcher is one watch. What is told is queued when it arrives, and made into events by a
+// goroutine when they are read: 10,000 objects to begin with are shared until then.
 type watcher struct {
 	w         *watches
 	s         *storage
 	namespace string
 	sel       selection
 	after     uint64 // changes up to this version are not told
-	out       chan watch.Event
 
 	nextMark, lastMark int64 // of bookmarks: when the next is due; before the watch's end
 
-	mu   sync.Mutex
-	done bool
+	out        chan watch.Event
+	wake, quit chan struct{}
+
+	mu        sync.Mutex
+	queue     []told
+	mayBehind int  // how long the queue may be
+	ending    bool // when the queue is empty
+	done      bool
+}
+
+// told is an event that nobody has read yet.
+type told struct {
+	typ watch.EventType
+	// obj is shared with the state, but for bookmarks and errors.
+	obj runtime.Object
+	// version is the one that the object is shown with; 0: its own.
+	version uint64
 }
 
 // event is what a change is to who selects; false: nothing.
-func (o *watcher) event(c apiserver.Change) (watch.Event, bool) {
+func (o *watcher) event(c apiserver.Change) (told, bool) {
 	if o.namespace != "" && c.New.GetNamespace() != o.namespace {
-		return watch.Event{}, false
+		return told{}, false
 	}
 	is := c.Type != watch.Deleted && o.sel.matches(o.s.row, c.New)
 	was := c.Old != nil && o.sel.matches(o.s.row, c.Old)
 	switch {
 	case is && was:
-		return watch.Event{Type: watch.Modified, Object: o.s.lend(c.New)}, true
+		return told{typ: watch.Modified, obj: c.New}, true
 	case is:
-		return watch.Event{Type: watch.Added, Object: o.s.lend(c.New)}, true
+		return told{typ: watch.Added, obj: c.New}, true
 	case was && c.Type == watch.Deleted:
-		return watch.Event{Type: watch.Deleted, Object: o.s.lend(c.New)}, true
+		return told{typ: watch.Deleted, obj: c.New}, true
 	case was: // is selected no longer: the object as it last was
-		old := o.s.lend(c.Old).(apiserver.Object)
-		old.SetResourceVersion(c.New.GetResourceVersion())
-		return watch.Event{Type: watch.Deleted, Object: old}, true
+		return told{watch.Deleted, c.Old, c.Version}, true
 	}
-	return watch.Event{}, false
+	return told{}, false
 }
 
-// send has an event delivered.
-func (o *watcher) send(ev watch.Event) {
+// show makes what is told an event, whose object is the reader's own.
+func (o *watcher) show(t told) watch.Event {
+	obj, ok := t.obj.(apiserver.Object)
+	if !ok || t.typ == watch.Bookmark {
+		return watch.Event{Type: t.typ, Object: t.obj}
+	}
+	out := o.s.lend(obj)
+	if m, ok := out.(apiserver.Object); ok && t.version > 0 {
+		m.SetResourceVersion(strconv.FormatUint(t.version, 10))
+	}
+	return watch.Event{Type: t.typ, Object: out}
+}
+
+// send has something told.
+func (o *watcher) send(list ...told) {
 	o.w.o.Door.Deliver(func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.done {
-			return
-		}
-		select {
-		case o.out <- ev:
-		default: // too slow
+		switch {
+		case o.done || o.ending:
+		case len(o.queue)+len(list) > o.mayBehind: // too slow
 			o.w.cut.Add(1)
-			o.done = true
-			close(o.out)
+			o.stop()
+		default:
+			o.queue = append(o.queue, list...)
+			o.awake()
 		}
 	})
+}
+
+// end ends the watch after what has been sent.
+func (o *watcher) end() {
+	o.w.o.Door.Deliver(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.ending = true
+		o.awake()
+	})
+}
+
+// awake has the queue looked at.
+func (o *watcher) awake() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
 }
 
 // ended reports whether nobody listens any more.
 func (o *watcher) ended() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.done
+	return o.done || o.ending
 }
 
 // Stop implements watch.Interface.
 func (o *watcher) Stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.stop()
+}
+
+// stop ends the watch at once. The caller holds the lock.
+func (o *watcher) stop() {
 	if !o.done {
-		o.done = true
-		close(o.out)
+		o.done, o.queue = true, nil
+		close(o.quit)
 	}
 }
 
 // ResultChan implements watch.Interface.
 func (o *watcher) ResultChan() <-chan watch.Event { return o.out }
+
+// next takes what is to be shown next; last says that nothing will follow.
+func (o *watcher) next() (list []told, last bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := min(len(o.queue), watchAhead)
+	list, o.queue = o.queue[:n:n], o.queue[n:]
+	if len(o.queue) == 0 {
+		o.queue = nil
+	}
+	return list, o.ending && n == 0
+}
+
+// run shows what is told until the watch ends. It is the goroutine of the watch.
+func (o *watcher) run() {
+	defer close(o.out)
+	for {
+		list, last := o.next()
+		if last {
+			return
+		}
+		for _, t := range list {
+			select {
+			case o.out <- o.show(t):
+			case <-o.quit:
+				return
+			}
+		}
+		if len(list) > 0 {
+			continue
+		}
+		select {
+		case <-o.wake:
+		case <-o.quit:
+			return
+		}
+	}
+}
