@@ -11,6 +11,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
@@ -61,6 +62,19 @@ func TestClientsKindsRefused(t *testing.T) {
 			t.Fatalf("%s: %v", tc.manifest, err)
 		}
 		wantError(t, New().Validate(obj), tc.want)
+	}
+}
+
+// TestIngressWarnings: who names a class by the annotation is told when it is made.
+func TestIngressWarnings(t *testing.T) {
+	in := New().Find(Ingress)
+	i := &networkingv1.Ingress{}
+	i.Annotations = map[string]string{annotationIngressClass: "a"}
+	if got := in.Warnings(i, nil, ""); len(got) != 1 || !strings.Contains(got[0], "is deprecated") {
+		t.Errorf("made: %q", got)
+	}
+	if got := in.Warnings(i, i, ""); len(got) > 0 {
+		t.Errorf("updated: %q", got)
 	}
 }
 

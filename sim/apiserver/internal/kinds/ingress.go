@@ -32,6 +32,7 @@ func ingress() *kind.Info {
 			}),
 			Check:       validateNewIngress,
 			CheckUpdate: validateIngressUpdate,
+			Warn:        ingressWarnings,
 			Table:       ingressTable(),
 		},
 	}
@@ -100,6 +101,21 @@ func ingressAddresses(points []networkingv1.IngressLoadBalancerIngress) string {
 
 // annotationIngressClass is what named the class before the spec did.
 const annotationIngressClass = "kubernetes.io/ingress.class"
+
+// ingressWarnings are told of classes that are named as of old, and of addresses that
+// are written oddly.
+func ingressWarnings(i, old *networkingv1.Ingress, sub string) []string {
+	if _, ok := i.Annotations[annotationIngressClass]; ok && old == nil && i.Spec.IngressClassName == nil {
+		return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", annotationIngressClass)}
+	}
+	var out []string
+	for n, p := range i.Status.LoadBalancer.Ingress {
+		if sub == "status" && p.IP != "" {
+			out = append(out, validation.GetWarningsForIP(field.NewPath("status", "loadBalancer", "ingress").Index(n), p.IP)...)
+		}
+	}
+	return out
+}
 
 // validateNewIngress is ValidateIngressCreate (pkg/apis/networking/validation).
 func validateNewIngress(i *networkingv1.Ingress) field.ErrorList {

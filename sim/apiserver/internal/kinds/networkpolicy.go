@@ -36,6 +36,7 @@ func networkPolicy() *kind.Info {
 			CheckUpdate: func(p, old *networkingv1.NetworkPolicy, _ string) field.ErrorList {
 				return validateNetworkPolicy(p, old)
 			},
+			Warn: func(p, _ *networkingv1.NetworkPolicy, _ string) []string { return policyWarnings(&p.Spec) },
 			Table: []kind.Column[networkingv1.NetworkPolicy]{
 				kind.NameColumn[networkingv1.NetworkPolicy](),
 				{Name: "Pod-Selector", Type: "string", Description: networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"],
@@ -186,6 +187,30 @@ func validateIPBlock(b *networkingv1.IPBlock, had []string, path *field.Path) fi
 		}
 	}
 	return errs
+}
+
+// policyWarnings are told of ranges that are written oddly.
+func policyWarnings(s *networkingv1.NetworkPolicySpec) []string {
+	var out []string
+	peers := func(peers []networkingv1.NetworkPolicyPeer, path *field.Path) {
+		for i, p := range peers {
+			if p.IPBlock == nil {
+				continue
+			}
+			at := path.Index(i).Child("ipBlock")
+			out = append(out, validation.GetWarningsForCIDR(at.Child("cidr"), p.IPBlock.CIDR)...)
+			for n, text := range p.IPBlock.Except {
+				out = append(out, validation.GetWarningsForCIDR(at.Child("except").Index(n), text)...)
+			}
+		}
+	}
+	for i, r := range s.Ingress {
+		peers(r.From, field.NewPath("spec", "ingress").Index(i).Child("from"))
+	}
+	for i, r := range s.Egress {
+		peers(r.To, field.NewPath("spec", "egress").Index(i).Child("to"))
+	}
+	return out
 }
 
 // policyRanges are all ranges of addresses that stand in a policy.
