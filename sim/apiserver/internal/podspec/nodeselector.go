@@ -16,6 +16,7 @@ func ValidateNodeSelector(s *v1.NodeSelector, path *field.Path) field.ErrorList 
 	}
 	for i := range s.NodeSelectorTerms {
 		errs = append(errs, validateSelectorTerm(&s.NodeSelectorTerms[i], terms.Index(i))...)
+		errs = append(errs, validateSelectorValues(&s.NodeSelectorTerms[i], terms.Index(i))...)
 	}
 	return errs
 }

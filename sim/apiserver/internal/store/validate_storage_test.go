@@ -40,6 +40,7 @@ func TestStorageRefused(t *testing.T) {
 		{"backsteps", pv("hostPath: {path: /a/../b}"), `spec.hostPath.path: Invalid value: "/a/../b": must not contain '..'`},
 		{"local on no node", pv("local: {path: /a}"), "spec.nodeAffinity: Required value: Local volume requires node affinity"},
 		{"no terms", pv("hostPath: {path: /a}, nodeAffinity: {required: {nodeSelectorTerms: []}}"), "spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term"},
+		{"value of a label", pv("hostPath: {path: /a}, nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: z, operator: In, values: ['a b']}]}]}}"), `spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value: "a b"`},
 		{"driver", pv("csi: {driver: A_b, volumeHandle: h}"), `spec.csi.driver: Invalid value: "A_b": a lowercase RFC 1123 subdomain`},
 		{"secret of a driver", pv("csi: {driver: a, volumeHandle: h, nodePublishSecretRef: {name: s}}"), "spec.csi.nodePublishSecretRef.namespace: Required value"},
 		{"reclaim policy", pv("hostPath: {path: /a}, persistentVolumeReclaimPolicy: Keep"), `spec.persistentVolumeReclaimPolicy: Unsupported value: "Keep": supported values: "Delete", "Recycle", "Retain"`},
