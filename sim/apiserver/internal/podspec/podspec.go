@@ -2,18 +2,19 @@
 // or in the template of a workload: what a manifest's omissions mean, what is
 // refused, and what an update may change.
 //
-// - podspec.go: the pod as a whole, names, DNS, tolerations, node affinity, security, updates
-// - container.go, resources.go, sleeps.go: containers, their quantities and hooks
-// - volume.go: volumes and what is projected into them
-// - scheduling.go, labelkeys.go: what only the scheduler reads
-// - resize.go: in-place resizes and pod-level resources
+// - podspec.go: the pod as a whole, names, DNS, tolerations, node affinity
+// - container.go, env.go, probe.go, resources.go: containers, their variables and mounts, probes and hooks, quantities and claims
+// - volume.go, volumesource.go, claim.go: volumes and what is projected into them
+// - security.go, windows.go: what processes may do, and on which operating system
+// - scheduling.go, labelkeys.go, nodeselector.go: what only the scheduler reads
+// - update.go, status.go, resize.go: what updates may change, in-place resizes and pod-level resources
 // - template.go: templates and their selectors
-// - defaults.go: defaults
+// - defaults.go, dropped.go: defaults, and what belongs to features that are off
+// - warnings.go: what is allowed and yet hardly meant
 //
 // Functions mirror those of upstream's pkg/apis/core/validation/validation.go and
-// pkg/apis/core/v1/defaults.go at v1.36, whose names they give; the texts of errors
-// are upstream's, since users and tests compare them. What can't happen here
-// (Windows, devices, claims) is let through or refused as a whole. All are pure
+// pkg/apis/core/v1/defaults.go at v1.36, whose names they give; the texts and the paths of
+// errors are upstream's, since users and tests compare them. All are pure
 // functions: of a pod and, for updates, of the one before it.
 package podspec
 

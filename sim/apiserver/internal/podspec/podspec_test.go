@@ -1,0 +1,139 @@
+package podspec
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// podOf is a pod with a spec, as YAML, completed.
+func podOf(t *testing.T, spec string) *v1.Pod {
+	t.Helper()
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}}
+	if err := yaml.UnmarshalStrict([]byte(spec), &pod.Spec); err != nil {
+		t.Fatal(err)
+	}
+	SetDefaults(pod)
+	return pod
+}
+
+// c is a container that nothing is wrong with, to be continued.
+const c = "containers: [{name: a, image: x, "
+
+func TestValidate(t *testing.T) {
+	for _, tc := range []struct{ name, spec, want string }{
+		{"volume type twice", "volumes: [{name: v, nfs: {server: s, path: /x}, csi: {driver: d}}], " + c + "}]", `spec.volumes[0].csi: Forbidden: may not specify more than 1 volume type`},
+		{"mount of a bad volume", "volumes: [{name: v, secret: {}}], " + c + "volumeMounts: [{name: v, mountPath: /x}]}]", `spec.containers[0].volumeMounts[0].name: Not found: "v"`},
+		{"nfs", "volumes: [{name: v, nfs: {server: s, path: x}}], " + c + "}]", `spec.volumes[0].nfs.path: Invalid value: "x": must be an absolute path`},
+		{"disk", "volumes: [{name: v, gcePersistentDisk: {pdName: '', partition: 300}}], " + c + "}]", `spec.volumes[0].persistentDisk.partition: Invalid value: 300: must be between 1 and 255, inclusive`},
+		{"csi", "volumes: [{name: v, csi: {driver: a_b}}], " + c + "}]", `spec.volumes[0].csi.driver: Invalid value: "a_b"`},
+		{"claim of its own", "volumes: [{name: v, ephemeral: {volumeClaimTemplate: {metadata: {name: x}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}], " + c + "}]", `spec.volumes[0].ephemeral.volumeClaimTemplate.metadata.name: Forbidden: cannot be set`},
+		{"two files at one path", "volumes: [{name: v, projected: {sources: [{secret: {name: s, items: [{key: a, path: f}]}}, {configMap: {name: m, items: [{key: b, path: f}]}}]}}], " + c + "}]", `spec.volumes[0].projected: Invalid value: "m": conflicting duplicate paths`},
+		{"device that is none", "volumes: [{name: v, emptyDir: {}}], " + c + "volumeDevices: [{name: v, devicePath: /d}]}]", "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"},
+		{"propagation", "volumes: [{name: v, emptyDir: {}}], " + c + "volumeMounts: [{name: v, mountPath: /x, mountPropagation: Bidirectional}]}]", "spec.containers[0].volumeMounts.mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers"},
+		{"file of no emptyDir", "volumes: [{name: v, configMap: {name: m}}], " + c + "env: [{name: E, valueFrom: {fileKeyRef: {volumeName: v, path: f, key: K}}}]}]", "referenced volume must be of type emptyDir"},
+		{"field of a pod", c + "env: [{name: E, valueFrom: {fieldRef: {fieldPath: status.phase}}}]}]", `spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase"`},
+		{"annotation by key", c + "env: [{name: E, valueFrom: {fieldRef: {fieldPath: \"metadata.annotations['a b']\"}}}]}]", `spec.containers[0].env[0].valueFrom.fieldRef: Invalid value: "a b"`},
+		{"divisor", c + "env: [{name: E, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1Ki}}}]}]", "only divisor's values 1m and 1 are supported with the cpu resource"},
+		{"users of its own", "hostUsers: false, hostPID: true, " + c + "}]", "spec.HostPID: Forbidden: when `hostUsers` is false"},
+		{"unmasked", c + "securityContext: {procMount: Unmasked}}]", "`hostUsers` must be false to use `Unmasked`"},
+		{"sysctl of the host", "hostNetwork: true, securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}, " + c + "}]", "may not be specified when 'hostNetwork' is true"},
+		{"AppArmor", c + "securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' x'}}}]", `must not be padded with whitespace`},
+		{"windows on linux", "os: {name: linux}, securityContext: {windowsOptions: {hostProcess: false}}, " + c + "}]", "spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
+		{"linux on windows", "os: {name: windows}, " + c + "securityContext: {capabilities: {add: [X]}}}]", "spec.containers[0].securityContext.capabilities: Forbidden: cannot be set for a windows pod"},
+		{"windows user", c + `securityContext: {windowsOptions: {runAsUserName: 'a\b\c'}}}]`, "runAsUserName cannot contain more than one backslash"},
+		{"host process alone", c + "securityContext: {windowsOptions: {hostProcess: true}}}]", "spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod contains any hostProcess containers"},
+		{"claim that isn't there", c + "resources: {claims: [{name: x}]}}]", `spec.containers[0].resources.claims[0]: Not found: "x": must be one of the names in pod.spec.resourceClaims which is empty`},
+		{"half a page", c + "resources: {limits: {hugepages-2Mi: 3Mi, cpu: 1}}}]", "3Mi is not positive integer multiple of hugepages-2Mi"},
+		{"sleep", "terminationGracePeriodSeconds: 5, " + c + "lifecycle: {preStop: {sleep: {seconds: 6}}}}]", "spec.containers[0].lifecycle.preStop.sleep: Invalid value: 6"},
+		{"two ways to probe", c + "livenessProbe: {exec: {command: [x]}, tcpSocket: {port: 1}}}]", "spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type"},
+		{"value that no node has", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: In, values: [a b]}]}]}}}, " + c + "}]", "nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value"},
+		{"hostname twice", "hostnameOverride: h, setHostnameAsFQDN: true, " + c + "}]", "spec.hostnameOverride: Forbidden: may not be specified when setHostnameAsFQDN is true"},
+		// What looks wrong and isn't.
+		{"pull secret without a name", "imagePullSecrets: [{}], " + c + "}]", ""},
+		{"search path of a dot", "dnsConfig: {searches: [., _x.y.]}, " + c + "}]", ""},
+		{"preferred value that no node has", "affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: k, operator: In, values: [a b]}]}}]}}, " + c + "}]", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			errs := Validate(podOf(t, "{"+tc.spec+"}"))
+			switch text := errs.ToAggregate(); {
+			case tc.want == "" && text != nil:
+				t.Errorf("got %v", text)
+			case tc.want != "" && (text == nil || !strings.Contains(text.Error(), tc.want)):
+				t.Errorf("got %v, want one with %s", text, tc.want)
+			}
+		})
+	}
+}
+
+func TestValidateUpdate(t *testing.T) {
+	gated := "{schedulingGates: [{name: a/b}], nodeSelector: {x: y}, " + c + "}]}"
+	for _, tc := range []struct{ name, old, spec, sub, want string }{
+		{name: "image", old: "{" + c + "}]}", spec: "{containers: [{name: a, image: z}]}"},
+		{name: "grace", old: "{" + c + "}]}", spec: "{terminationGracePeriodSeconds: 5, " + c + "}]}", want: "\"TerminationGracePeriodSeconds\": 5,"},
+		{name: "fewer nodes", old: gated, spec: strings.Replace(gated, "x: y", "x: y, z: w", 1)},
+		{name: "other nodes", old: gated, spec: strings.Replace(gated, "x: y", "x: z", 1), want: "only additions to spec.nodeSelector are allowed"},
+		{name: "another gate", old: gated, spec: strings.Replace(gated, "a/b", "c/d", 1), want: "only deletion is allowed, but found new scheduling gate 'c/d'"},
+		{name: "nodes of a pod without gates", old: "{" + c + "}]}", spec: "{nodeSelector: {x: y}, " + c + "}]}", want: "pod updates may not change fields other than"},
+		{name: "resize policy", sub: "resize", old: "{" + c + "}]}", spec: "{" + c + "resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]}]}", want: "only cpu and memory resources are mutable"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			errs := ValidateUpdate(podOf(t, tc.spec), podOf(t, tc.old), tc.sub).ToAggregate()
+			if tc.want == "" && errs != nil || tc.want != "" && (errs == nil || !strings.Contains(errs.Error(), tc.want)) {
+				t.Errorf("got %v, want one with %q", errs, tc.want)
+			}
+		})
+	}
+}
+
+// TestTransitions ends containers, and has them run again.
+func TestTransitions(t *testing.T) {
+	for _, tc := range []struct {
+		spec string
+		code int32
+		ok   bool
+	}{
+		{"{" + c + "}]}", 0, true},
+		{"{restartPolicy: Never, " + c + "}]}", 1, false},
+		{"{restartPolicy: OnFailure, " + c + "}]}", 1, true},
+		{"{restartPolicy: OnFailure, " + c + "}]}", 0, false},
+		{"{restartPolicy: Never, " + c + "restartPolicy: Never, restartPolicyRules: [{action: Restart, exitCodes: {operator: In, values: [3]}}]}]}", 3, true},
+	} {
+		old := podOf(t, tc.spec)
+		old.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: tc.code}}}}
+		pod := old.DeepCopy()
+		pod.Status.ContainerStatuses[0].State = v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+		if errs := ValidateUpdate(pod, old, "status"); (len(errs) == 0) != tc.ok {
+			t.Errorf("%s, code %d: got %v", tc.spec, tc.code, errs)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, tc := range []struct{ spec, want string }{
+		{"{" + c + "resources: {requests: {memory: 1500m}}}]}", `spec.containers[0].resources.requests[memory]: fractional byte value "1500m" is invalid, must be an integer`},
+		{"{nodeSelector: {beta.kubernetes.io/os: linux}, " + c + "}]}", `spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`},
+		{"{" + c + "env: [{name: E, value: a}, {name: E, value: b}]}]}", `spec.containers[0].env[1]: hides previous definition of "E", which may be dropped when using apply`},
+		{"{" + c + "ports: [{containerPort: 80}, {containerPort: 80}]}]}", "spec.containers[0].ports[1]: duplicate port definition with spec.containers[0].ports[0]"},
+		{"{imagePullSecrets: [{}], " + c + "}]}", `spec.imagePullSecrets[0].name: invalid empty name ""`},
+	} {
+		if got := Warnings(podOf(t, tc.spec)); !slices.Equal(got, []string{tc.want}) {
+			t.Errorf("%s: got %q", tc.spec, got)
+		}
+	}
+	if got := Warnings(podOf(t, "{"+c+"env: [{name: E, value: a}, {name: E, value: $(E)b}]}]}")); got != nil {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestDropDisabled(t *testing.T) {
+	pod := podOf(t, "{volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: x, path: f}}]}}], "+c+"lifecycle: {stopSignal: SIGTERM}}]}")
+	DropDisabled(&pod.Spec)
+	if pod.Spec.Containers[0].Lifecycle != nil || pod.Spec.Volumes[0].Projected.Sources[0] != (v1.VolumeProjection{}) {
+		t.Errorf("got %v", pod.Spec)
+	}
+}
