@@ -136,3 +136,20 @@ func TestDeleteOptions(t *testing.T) {
 		})
 	}
 }
+
+// TestDryRunsUIDs states that what a dry run makes up is nobody else's, and takes nothing
+// from the writes that follow.
+func TestDryRunsUIDs(t *testing.T) {
+	dry, plain := New(Options{}), New(Options{})
+	made := map[types.UID]bool{}
+	for range 2 {
+		dry.DryRun(func() {
+			made[mustCreate(t, dry, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default"}}).GetUID()] = true
+		})
+	}
+	one := mustCreate(t, dry, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default"}})
+	other := mustCreate(t, plain, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: "default"}})
+	if len(made) != 2 || made[one.GetUID()] || one.GetUID() != other.GetUID() {
+		t.Errorf("dry runs made %v, writes %s and %s", made, one.GetUID(), other.GetUID())
+	}
+}

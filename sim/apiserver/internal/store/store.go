@@ -104,7 +104,8 @@ type State struct {
 	hooks   []*hook
 	pending []kind.Change
 	telling bool
-	dry     bool // nothing is committed
+	dry     bool   // nothing is committed
+	dryRuns uint64 // that there were
 	// draws are the names and UIDs of a request that may be made again; nil: it isn't.
 	draws *admission.Calls
 
@@ -312,6 +313,9 @@ func (s *State) nextUID() types.UID {
 
 func (s *State) drawUID() types.UID {
 	s.uids++
+	if s.dry {
+		return uidOf(loop.Hash(s.seed, []string{"dry run"}, s.dryRuns), s.uids)
+	}
 	return uidOf(s.seed, s.uids)
 }
 
@@ -427,11 +431,12 @@ func (s *State) validateUpdate(in *kind.Info, obj, old kind.Object, sub string) 
 func (s *State) KeepsManagedFields() bool { return s.managedFields }
 
 // DryRun has fn write without anything being stored or told: its verbs return what
-// they would make of the objects, or their errors. UIDs and names that they draw are
-// drawn again by the next write.
+// they would make of the objects, or their errors. UIDs that they draw are no write's;
+// names are drawn again by the next write.
 func (s *State) DryRun(fn func()) {
 	uids, names := s.uids, s.names
 	s.dry = true
+	s.dryRuns++
 	defer func() { s.dry, s.uids, s.names = false, uids, names }()
 	fn()
 }
