@@ -162,7 +162,11 @@ func (k *servedKind) discover() []metav1.APIResource {
 		out = append(out, r)
 	}
 	for sub, scope := range k.subs {
-		add(sub, scope.Kind, updateVerbs)
+		verbs := updateVerbs
+		if sub == "finalize" {
+			verbs = metav1.Verbs{"update"}
+		}
+		add(sub, scope.Kind, verbs)
 	}
 	for sub, o := range k.own {
 		add(sub, o.scope.Kind, o.verbs())
