@@ -14,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -219,5 +222,39 @@ func watcher(t *testing.T, config *rest.Config, after time.Duration) {
 		t.Errorf("%v: the watch ended early", config.NextProtos)
 	} else if ev.Type != "ADDED" {
 		t.Errorf("%v: event %v", config.NextProtos, ev)
+	}
+}
+
+// TestServiceAccountToken lets a service account in by a token of this run, and not by one
+// that whoever knows the seed can make: of another run with the same seed.
+func TestServiceAccountToken(t *testing.T) {
+	token := func(c *Cluster) string {
+		t.Helper()
+		accounts := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().ServiceAccounts("default")
+		if _, err := accounts.Create(t.Context(), &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "robot"}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := accounts.CreateToken(t.Context(), "robot", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Status.Token
+	}
+	begin := time.Now()
+	a, b := start(t, Options{NoControlPlane: true, Start: begin, Paused: true}), start(t, Options{NoControlPlane: true, Start: begin, Paused: true})
+	for _, tt := range []struct {
+		token, want string
+	}{{token(a), "system:serviceaccount:default:robot"}, {token(b), ""}} {
+		config := a.Config()
+		config.BearerToken = tt.token
+		r, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if tt.want == "" && !apierrors.IsUnauthorized(err) || tt.want != "" && (err != nil || r.Status.UserInfo.Username != tt.want) {
+			t.Errorf("%v %v, want %q", r, err, tt.want)
+		}
+		ask := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: tt.token}}
+		told, err := kubernetes.NewForConfigOrDie(a.Config()).AuthenticationV1().TokenReviews().Create(t.Context(), ask, metav1.CreateOptions{})
+		if err != nil || told.Status.User.Username != tt.want || told.Status.Authenticated != (tt.want != "") {
+			t.Errorf("review: %+v %v, want %q", told, err, tt.want)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package up
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
@@ -108,9 +110,13 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	cluster := c.session.Cluster()
 	c.pacer = cluster.Engine().NewPacer(loop.PacerOptions{Speed: o.Speed, Since: began, Paused: o.Paused, Next: c.session.Next, Due: c.due})
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("up: key of service accounts: %w", err), listener.Close(), c.session.Close())
+	}
 	c.facade = facade.New(facade.Options{
 		API: cluster.API(), Door: facade.NewPacedDoor(c.pacer, cluster.API().Loop()),
-		Authenticate: c.authenticate, Control: c.control(),
+		Authenticate: c.authenticate, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Control: c.control(),
 	})
 	certificate, ca, err := newCertificate(o.Address)
 	if err != nil {

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
@@ -66,6 +67,13 @@ func (s *Server) tokenSigner() (*token.Signer, error) {
 		s.signer = signer
 	}
 	return s.signer, nil
+}
+
+// SignTokens has the tokens of service accounts signed with a key in the place of the
+// seed's, which anybody can make who knows the seed. The key is one of P-256.
+func (s *Server) SignTokens(key *ecdsa.PrivateKey) (err error) {
+	s.signer, err = token.SignerOf(key)
+	return err
 }
 
 // TokenKeys returns the document of the keys by which others check tokens.

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"crypto/ecdsa"
 	"errors"
 	"fmt"
 	"net/http"
@@ -32,6 +33,10 @@ type Options struct {
 	// Webhooks calls admission webhooks. Nil: none is asked, but behind a RealDoor,
 	// where HTTPWebhooks calls them.
 	Webhooks Webhooks
+	// TokenKey, one of P-256, signs the tokens of service accounts, which then are let
+	// in besides. Without it they are signed with a key that follows from the seed: for
+	// clients that nobody else can pass for.
+	TokenKey *ecdsa.PrivateKey
 	// Control, if set, serves what is below ControlPath, to administrators.
 	Control http.Handler
 }
@@ -67,6 +72,11 @@ func New(o Options) *Facade {
 		},
 	}
 	o.API.OpenDoor()
+	if o.TokenKey != nil {
+		if err := o.API.SignTokens(o.TokenKey); err != nil {
+			panic(fmt.Sprintf("facade: %v", err)) // no key of P-256
+		}
+	}
 	o.API.Store().GiveAddresses(o.API.Loop().Now())
 	f.types = newTypes(o.API.Store().Kinds().All())
 	f.kinds = newServed(f)

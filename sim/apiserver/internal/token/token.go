@@ -71,18 +71,23 @@ func NewSigner(seed uint64) (*Signer, error) {
 		if err != nil { // not a number of the curve: one in four billion is none
 			continue
 		}
-		public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-		if err != nil {
-			return nil, fmt.Errorf("key of service accounts: %w", err)
-		}
-		sum := sha256.Sum256(public)
-		id := base64.RawURLEncoding.EncodeToString(sum[:])
-		header, err := json.Marshal(map[string]string{"alg": algorithm, "kid": id})
-		if err != nil {
-			return nil, fmt.Errorf("header of tokens: %w", err)
-		}
-		return &Signer{key, id, base64.RawURLEncoding.EncodeToString(header)}, nil
+		return SignerOf(key)
 	}
+}
+
+// SignerOf returns the signer of a key, which is one of P-256.
+func SignerOf(key *ecdsa.PrivateKey) (*Signer, error) {
+	public, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("key of service accounts: %w", err)
+	}
+	sum := sha256.Sum256(public)
+	id := base64.RawURLEncoding.EncodeToString(sum[:])
+	header, err := json.Marshal(map[string]string{"alg": algorithm, "kid": id})
+	if err != nil {
+		return nil, fmt.Errorf("header of tokens: %w", err)
+	}
+	return &Signer{key, id, base64.RawURLEncoding.EncodeToString(header)}, nil
 }
 
 // Key returns the signer's key.
