@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/up"
 )
@@ -150,6 +152,9 @@ func (f *upFlags) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	stop := context.AfterFunc(ctx, func() { _ = c.Stop() }) // Wait has its error
 	defer stop()
 	if err := c.Wait(); err != nil {
+		if p := (*loop.PanicError)(nil); errors.As(err, &p) { // what it takes to mend it: nobody can run this again
+			fmt.Fprintf(stderr, "%s\n", p.Stack)
+		}
 		return &codeError{exitInternal, err}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (w *webhooks) mutate(r *Request) error {
 			return err
 		}
 		if answer == nil {
-			if len(r.Caller.Calls.Wanted) > 0 { // what comes after sees what this one makes
+			if wanted(r) { // what comes after sees what this one makes
 				return ErrCalls
 			}
 			continue
@@ -127,10 +127,16 @@ func (w *webhooks) validate(r *Request) error {
 			}
 		}
 	}
-	if first == nil && r.Caller != nil && r.Caller.Calls != nil && len(r.Caller.Calls.Wanted) > 0 {
+	if first == nil && wanted(r) {
 		return ErrCalls
 	}
 	return first
+}
+
+// wanted reports whether calls are to be made before a request is decided. Components of the
+// cluster itself have nobody who would make them.
+func wanted(r *Request) bool {
+	return r.Caller != nil && r.Caller.Calls != nil && len(r.Caller.Calls.Wanted) > 0
 }
 
 // ask returns a webhook's answer to a request. Nil: it isn't asked about such, its
