@@ -174,7 +174,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, apierrors.NewBadRequest("the request's body: " + err.Error())
 }
 
-// patient is the answer to a request that lasts: each of its writes has a time of its own.
+// patient is the answer to a request that lasts: each of its writes, up to when it is
+// flushed, has a time of its own. Between them there is none: HTTP/2 would end the stream.
 type patient struct {
 	http.ResponseWriter
 	deadline *http.ResponseController
@@ -188,7 +189,11 @@ func (p *patient) Write(data []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (p *patient) Flush() { _ = p.deadline.Flush() }
+func (p *patient) Flush() {
+	_ = p.deadline.SetWriteDeadline(time.Now().Add(p.each))
+	_ = p.deadline.Flush() // who writes next is told
+	_ = p.deadline.SetWriteDeadline(time.Time{})
+}
 
 // Unwrap is for http.ResponseController.
 func (p *patient) Unwrap() http.ResponseWriter { return p.ResponseWriter }
