@@ -113,7 +113,7 @@ func applyOne(s Stage, obj apiserver.Object, row *apiserver.KindInfo) error {
 		warnUnsupported(s, pod)
 	}
 	if row.Inert {
-		s.Warn(row.Written() + ": such objects are stored, but nothing acts on them")
+		s.Warn(row.Written() + ": such objects are stored, but nothing in a simulation acts on them")
 	}
 	for _, what := range row.Dropped(obj) {
 		s.Warn(name + ": " + what)

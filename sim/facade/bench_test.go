@@ -57,8 +57,8 @@ func benchPod(b *testing.B, name string) []byte {
 	return out.Bytes()
 }
 
-// ask sends a request and wants an answer with that code.
-func ask(b *testing.B, h http.Handler, method, path, accept string, body []byte, code int) {
+// benchAsk sends a request and wants an answer with that code.
+func benchAsk(b *testing.B, h http.Handler, method, path, accept string, body []byte, code int) {
 	req := httptest.NewRequest(method, path, bytes.NewReader(body))
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Content-Type", "application/vnd.kubernetes.protobuf")
@@ -70,31 +70,31 @@ func ask(b *testing.B, h http.Handler, method, path, accept string, body []byte,
 }
 
 const (
-	pods       = "/api/v1/namespaces/default/pods"
-	asJSON     = "application/json"
-	asProtobuf = "application/vnd.kubernetes.protobuf"
+	benchPods     = "/api/v1/namespaces/default/pods"
+	benchJSON     = "application/json"
+	benchProtobuf = "application/vnd.kubernetes.protobuf"
 )
 
 func BenchmarkRequestGet(b *testing.B) {
-	for _, accept := range []string{asJSON, asProtobuf} {
+	for _, accept := range []string{benchJSON, benchProtobuf} {
 		b.Run(accept[len("application/"):], func(b *testing.B) {
 			f := benchFacade(b)
-			ask(b, f, "POST", pods, accept, benchPod(b, "web"), 201)
+			benchAsk(b, f, "POST", benchPods, accept, benchPod(b, "web"), 201)
 			b.ReportAllocs()
 			for b.Loop() {
-				ask(b, f, "GET", pods+"/web", accept, nil, 200)
+				benchAsk(b, f, "GET", benchPods+"/web", accept, nil, 200)
 			}
 		})
 	}
 }
 
 func BenchmarkRequestCreate(b *testing.B) {
-	for _, accept := range []string{asJSON, asProtobuf} {
+	for _, accept := range []string{benchJSON, benchProtobuf} {
 		b.Run(accept[len("application/"):], func(b *testing.B) {
 			f := benchFacade(b)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				ask(b, f, "POST", pods, accept, benchPod(b, fmt.Sprintf("web-%d", i)), 201)
+				benchAsk(b, f, "POST", benchPods, accept, benchPod(b, fmt.Sprintf("web-%d", i)), 201)
 			}
 		})
 	}

@@ -160,16 +160,22 @@ func (at Place) kubernetes(v reflect.Value) bool {
 			at.Decode(&x.Schema)
 		}
 	case *apiextensionsv1.JSONSchemaPropsOrArray:
-		if n.Kind == yaml.SequenceNode {
+		switch n.Kind {
+		case yaml.SequenceNode:
 			at.Decode(&x.JSONSchemas)
-		} else {
+		case yaml.MappingNode:
 			at.Decode(&x.Schema)
+		default:
+			at.Mismatch("a schema or a list of schemas")
 		}
 	case *apiextensionsv1.JSONSchemaPropsOrStringArray:
-		if n.Kind == yaml.SequenceNode {
+		switch n.Kind {
+		case yaml.SequenceNode:
 			at.Decode(&x.Property)
-		} else {
+		case yaml.MappingNode:
 			at.Decode(&x.Schema)
+		default:
+			at.Mismatch("a schema or a list of fields")
 		}
 	// These types carry JSON of other schemas, so there is nothing to check.
 	case *runtime.RawExtension:

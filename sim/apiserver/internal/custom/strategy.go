@@ -78,6 +78,9 @@ func (*strategy) UsesUID() bool { return false }
 // UseUID implements kind.Strategy.
 func (*strategy) UseUID(kind.Object, types.UID) {}
 
+// Complete implements kind.Strategy.
+func (*strategy) Complete(kind.Object) {}
+
 // PrepareCreate implements kind.Strategy.
 func (s *strategy) PrepareCreate(o kind.Object) {
 	if s.status {

@@ -102,8 +102,8 @@ type Info struct {
 	// Unwritten says that a scenario's manifest has no objects of the kind: only
 	// components write them, or clients.
 	Unwritten bool
-	// Inert says that nothing acts on objects of the kind: they are stored, checked
-	// and served, and who applies one is told so.
+	// Inert says that in a simulation without clients nothing acts on objects of the
+	// kind: they are stored and checked, and a scenario that applies one is told so.
 	Inert bool
 	// Uncollected keeps the kind from the garbage collector, and so from what it
 	// watches.

@@ -189,6 +189,7 @@ func (t *Table) Validate(obj Object) error {
 	}
 	in.SetDefaults(c)
 	in.UseUID(c, c.GetUID())
+	in.Complete(c)
 	if errs := append(in.WithMeta(c, in.Validate(c, false)), in.Unsimulated(c)...); len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(), c.GetName(), errs)
 	}

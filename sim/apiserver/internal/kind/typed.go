@@ -28,6 +28,9 @@ type Strategy interface {
 	// UID: it is made before validation then, and UseUID writes it in.
 	UsesUID() bool
 	UseUID(Object, types.UID)
+	// Complete fills in what admission gives any object, for who checks a manifest
+	// without a cluster.
+	Complete(Object)
 	// PrepareCreate resets what only the server sets on a new object
 	// (PrepareForCreate), Stamp sets what it decides when the object is stored.
 	PrepareCreate(Object)
@@ -90,6 +93,8 @@ type Typed[T any, P interface {
 	Defaults func(*T)
 	// UID is UseUID. Nil: manifests don't depend on it.
 	UID func(*T, types.UID)
+	// Admitted is Complete. Nil: admission gives nothing that is checked.
+	Admitted func(*T)
 	// Halves are spec and status of a kind with the subresource status. Without
 	// them the object has no part that only the server or only users write.
 	Halves Halves[T]
@@ -182,6 +187,12 @@ func (t *Typed[T, P]) UsesUID() bool { return t.UID != nil }
 func (t *Typed[T, P]) UseUID(o Object, uid types.UID) {
 	if t.UID != nil {
 		t.UID(t.of(o), uid)
+	}
+}
+
+func (t *Typed[T, P]) Complete(o Object) {
+	if t.Admitted != nil {
+		t.Admitted(t.of(o))
 	}
 }
 

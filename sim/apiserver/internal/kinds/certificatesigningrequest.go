@@ -33,7 +33,7 @@ const CertificateSigningRequest kind.Kind = "CertificateSigningRequest"
 func certificateSigningRequest() *kind.Info {
 	return &kind.Info{
 		Kind: CertificateSigningRequest, Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests", ShortNames: []string{"csr"},
-		CheckName: func(string, bool) []string { return nil }, Subresources: []string{subApproval}, Unwritten: true,
+		CheckName: func(string, bool) []string { return nil }, Subresources: []string{subApproval},
 		ResetFields: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, subApproval: {"spec", "status.certificate"}},
 		Strategy: &kind.Typed[certificatesv1.CertificateSigningRequest, *certificatesv1.CertificateSigningRequest]{
 			Reset: func(c *certificatesv1.CertificateSigningRequest) {

@@ -25,7 +25,7 @@ func endpoints() *kind.Info {
 	type eps = v1.Endpoints
 	return &kind.Info{
 		Kind: Endpoints, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"},
-		Namespaced: true, CreatesOnUpdate: true, Unwritten: true, Inert: true,
+		Namespaced: true, CreatesOnUpdate: true, Inert: true,
 		Strategy: &kind.Typed[eps, *eps]{
 			Defaults: func(e *eps) {
 				for i := range e.Subsets {

@@ -25,7 +25,7 @@ const FlowSchema kind.Kind = "FlowSchema"
 func flowSchema() *kind.Info {
 	type schema = flowcontrolv1.FlowSchema
 	return &kind.Info{
-		Kind: FlowSchema, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "flowschemas", Inert: true, Unwritten: true,
+		Kind: FlowSchema, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "flowschemas", Inert: true,
 		Strategy: &kind.Typed[schema, *schema]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(f *schema) (*flowcontrolv1.FlowSchemaSpec, *flowcontrolv1.FlowSchemaStatus) {

@@ -23,7 +23,7 @@ const LimitRange kind.Kind = "LimitRange"
 func limitRange() *kind.Info {
 	return &kind.Info{
 		Kind: LimitRange, Version: "v1", Resource: "limitranges", CreatesOnUpdate: true, ShortNames: []string{"limits"}, Namespaced: true,
-		ReadByAdmission: true, Unwritten: true,
+		ReadByAdmission: true,
 		Strategy: &kind.Typed[v1.LimitRange, *v1.LimitRange]{
 			Defaults: func(l *v1.LimitRange) {
 				for i := range l.Spec.Limits {

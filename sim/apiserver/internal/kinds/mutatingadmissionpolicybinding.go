@@ -20,7 +20,7 @@ func mutatingAdmissionPolicyBinding() *kind.Info {
 	type binding = admissionregistrationv1.MutatingAdmissionPolicyBinding
 	return &kind.Info{
 		Kind: MutatingAdmissionPolicyBinding, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings",
-		Categories: []string{"api-extensions"}, NeedsVersion: true, Unwritten: true,
+		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[binding, *binding]{
 			Generation: func(b, old *binding, _ string) bool { return !fields.Same(b.Spec, old.Spec) },
 			Defaults:   func(b *binding) { setMatchDefaults(b.Spec.MatchResources) },

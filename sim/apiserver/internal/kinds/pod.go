@@ -29,6 +29,7 @@ func pod() *kind.Info {
 		StatusKeeps: kind.KeepsOwners,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,
+			Admitted: func(p *v1.Pod) { fields.Default(&p.Spec.ServiceAccountName, "default") },
 			Reset: func(p *v1.Pod) {
 				p.Generation = 1
 				p.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(p)}

@@ -24,7 +24,7 @@ const PriorityLevelConfiguration kind.Kind = "PriorityLevelConfiguration"
 func priorityLevelConfiguration() *kind.Info {
 	type level = flowcontrolv1.PriorityLevelConfiguration
 	return &kind.Info{
-		Kind: PriorityLevelConfiguration, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "prioritylevelconfigurations", Inert: true, Unwritten: true,
+		Kind: PriorityLevelConfiguration, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "prioritylevelconfigurations", Inert: true,
 		Strategy: &kind.Typed[level, *level]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(l *level) (*flowcontrolv1.PriorityLevelConfigurationSpec, *flowcontrolv1.PriorityLevelConfigurationStatus) {

@@ -26,7 +26,7 @@ const ReplicationController kind.Kind = "ReplicationController"
 func replicationController() *kind.Info {
 	return &kind.Info{
 		Kind: ReplicationController, Version: "v1", Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
-		Namespaced: true, OrphansByDefault: true, Unwritten: true, ResetFields: map[string][]string{"status": {"spec"}},
+		Namespaced: true, OrphansByDefault: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.ReplicationController, *v1.ReplicationController]{
 			Defaults: setReplicationControllerDefaults,
 			Halves: kind.SpecAndStatus(func(rc *v1.ReplicationController) (*v1.ReplicationControllerSpec, *v1.ReplicationControllerStatus) {

@@ -23,7 +23,7 @@ const ResourceQuota kind.Kind = "ResourceQuota"
 // (pkg/registry/core/resourcequota/strategy.go).
 func resourceQuota() *kind.Info {
 	return &kind.Info{
-		Kind: ResourceQuota, Version: "v1", Resource: "resourcequotas", ShortNames: []string{"quota"}, Namespaced: true, ReturnsDeleted: true, Unwritten: true,
+		Kind: ResourceQuota, Version: "v1", Resource: "resourcequotas", ShortNames: []string{"quota"}, Namespaced: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[v1.ResourceQuota, *v1.ResourceQuota]{
 			Halves: kind.SpecAndStatus(func(q *v1.ResourceQuota) (*v1.ResourceQuotaSpec, *v1.ResourceQuotaStatus) { return &q.Spec, &q.Status }),
 			Defaults: func(q *v1.ResourceQuota) {

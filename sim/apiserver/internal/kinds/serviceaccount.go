@@ -16,8 +16,7 @@ func serviceAccount() *kind.Info {
 	return &kind.Info{
 		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ShortNames: []string{"sa"}, ReturnsDeleted: true, Namespaced: true,
 		ChecksMetaAgain: true, ReadByAdmission: true,
-		// A scenario's would have no effect, and nobody would say so.
-		Unwritten: true,
+		Inert: true, // pods get accounts where clients come in
 		Strategy: &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{
 			Reset: nameSecrets,
 			Keep: func(sa, _ *v1.ServiceAccount, sub string) bool {

@@ -27,7 +27,7 @@ func validatingAdmissionPolicy() *kind.Info {
 	type vap = admissionregistrationv1.ValidatingAdmissionPolicy
 	return &kind.Info{
 		Kind: ValidatingAdmissionPolicy, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
-		Categories: []string{"api-extensions"}, NeedsVersion: true, Unwritten: true,
+		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[vap, *vap]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(p *vap) (*admissionregistrationv1.ValidatingAdmissionPolicySpec, *admissionregistrationv1.ValidatingAdmissionPolicyStatus) {

@@ -21,7 +21,7 @@ func validatingAdmissionPolicyBinding() *kind.Info {
 	type binding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	return &kind.Info{
 		Kind: ValidatingAdmissionPolicyBinding, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings",
-		Categories: []string{"api-extensions"}, NeedsVersion: true, Unwritten: true,
+		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[binding, *binding]{
 			Generation: func(b, old *binding, _ string) bool { return !fields.Same(b.Spec, old.Spec) },
 			Defaults:   func(b *binding) { setMatchDefaults(b.Spec.MatchResources) },

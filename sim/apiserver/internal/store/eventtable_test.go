@@ -61,7 +61,10 @@ func TestStoredEvents(t *testing.T) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "b"}}
 		},
 		"finalizers":           func(e *v1.Event) { e.Finalizers = []string{"a/b"} },
-		"event time":           func(e *v1.Event) { e.EventTime = metav1.MicroTime{Time: t0.Add(1500)} },
+		"event time": func(e *v1.Event) { // as events.k8s.io has it, with what that asks for
+			e.EventTime, e.Action = metav1.MicroTime{Time: t0.Add(1500)}, "Starting"
+			e.ReportingController, e.ReportingInstance = "kubelet", "node"
+		},
 		"series":               func(e *v1.Event) { e.Series = &v1.EventSeries{Count: 3} },
 		"related":              func(e *v1.Event) { e.Related = &v1.ObjectReference{Name: "a"} },
 		"action":               func(e *v1.Event) { e.Action = "Binding" },
