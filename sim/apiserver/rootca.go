@@ -17,7 +17,7 @@ func (s *Server) SetRootCA(certificates []byte) { s.rootCA = certificates }
 // one of the cluster's own, whose key is that of service accounts' tokens.
 func (s *Server) RootCA() []byte {
 	if s.rootCA == nil {
-		cert, err := s.ownCA()
+		cert, err := ownCA(s)
 		if err != nil {
 			panic(err) // its input is constant
 		}
@@ -27,8 +27,8 @@ func (s *Server) RootCA() []byte {
 }
 
 // ownCA makes a certificate of the cluster's own that anybody can make again.
-func (s *Server) ownCA() ([]byte, error) {
-	signer, err := s.tokenSigner()
+func ownCA(s *Server) ([]byte, error) {
+	signer, err := s.tokens.keyring()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
-	"github.com/drydock-sim/drydock/sim/apiserver/internal/token"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
@@ -58,7 +57,7 @@ type Server struct {
 	notes   *kind.Notes // for rec
 	store   *store.Store
 	watches *hub
-	tokens  uint64 // made so far
+	tokens  Tokens
 	faults  *wire.Faults
 	by      string // the node whose request is being served
 	// component is the same of a component's.
@@ -70,7 +69,6 @@ type Server struct {
 	stats     *stats.Counters
 	flow      *flow.Control // nil without a load model
 	outcome   error         // of the request that was handled last
-	signer    *token.Signer // nil before the first token
 	rootCA    []byte        // PEM; nil before somebody asks
 	open      bool          // see OpenDoor
 	onOpen    []func()
@@ -109,6 +107,7 @@ func New(opts Options) *Server {
 		faults: wire.NewFaults(opts.Loop),
 		stats:  stats.New(opts.Loop.UnixNano()),
 	}
+	s.tokens.srv = s
 	s.notes = kind.NewNotes(s.store.Kinds())
 	s.countKinds()
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)

@@ -20,65 +20,75 @@ import (
 )
 
 // CreateToken asks for a token of a service account (TokenRequest), as
-// [Server.CreateToken] answers.
+// [Tokens.Create] answers.
 func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	srv := c.srv
 	return call(ctx, c, wire.Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: namespace, Name: account}, func(*store.Store, time.Time) (*authenticationv1.TokenRequest, error) {
-		return srv.CreateToken(namespace, account, tr)
+		return srv.Tokens().Create(namespace, account, tr)
 	})
 }
 
-// CreateToken makes a token of a service account. Where clients come in (OpenDoor) the
+// Tokens are the tokens of service accounts: they are made and known here.
+type Tokens struct {
+	srv    *Server
+	made   uint64        // so far
+	signer *token.Signer // nil before it is asked for
+}
+
+// Tokens returns the tokens of the server's service accounts.
+func (s *Server) Tokens() *Tokens { return &s.tokens }
+
+// Create makes a token of a service account. Where clients come in (OpenDoor) the
 // account must be there, and the token is one that Authenticate knows. Without, every
 // account is taken to exist, and the token is a text that the seed and the number of
 // tokens made so far decide. Errors: NotFound, Conflict, Invalid, BadRequest.
-func (s *Server) CreateToken(namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	out, claims, err := s.store.TokenRequest(s.now(), namespace, account, tr)
+func (t *Tokens) Create(namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	out, claims, err := t.srv.store.TokenRequest(t.srv.now(), namespace, account, tr)
 	if err != nil {
 		return nil, err
 	}
-	s.tokens++
-	if !s.open {
-		out.Status.Token = tokenText(s.l.Seed(), namespace, account, s.tokens)
+	t.made++
+	if !t.srv.open {
+		out.Status.Token = tokenText(t.srv.l.Seed(), namespace, account, t.made)
 	} else {
-		signer, err := s.tokenSigner()
+		signer, err := t.keyring()
 		if err != nil {
 			return nil, err
 		}
-		claims.ID = string(s.store.NewUID())
+		claims.ID = string(t.srv.store.NewUID())
 		if out.Status.Token, err = signer.Sign(claims); err != nil {
 			return nil, err
 		}
 	}
-	if s.rec != nil {
-		s.rec.Record(trace.KindAPI, "serviceaccount "+namespace+"/"+account, "create",
-			trace.Str("subresource", "token"), trace.Str("by", s.by), trace.Int("expirationSeconds", *out.Spec.ExpirationSeconds))
+	if t.srv.rec != nil {
+		t.srv.rec.Record(trace.KindAPI, "serviceaccount "+namespace+"/"+account, "create",
+			trace.Str("subresource", "token"), trace.Str("by", t.srv.by), trace.Int("expirationSeconds", *out.Spec.ExpirationSeconds))
 	}
 	return out, nil
 }
 
-// tokenSigner returns the signer of tokens, which is made when it is first asked for.
-func (s *Server) tokenSigner() (*token.Signer, error) {
-	if s.signer == nil {
-		signer, err := token.NewSigner(s.l.Seed())
+// keyring returns the signer of tokens, which is made when it is first asked for.
+func (t *Tokens) keyring() (*token.Signer, error) {
+	if t.signer == nil {
+		signer, err := token.NewSigner(t.srv.l.Seed())
 		if err != nil {
 			return nil, err
 		}
-		s.signer = signer
+		t.signer = signer
 	}
-	return s.signer, nil
+	return t.signer, nil
 }
 
-// SignTokens has the tokens of service accounts signed with a key in the place of the
+// SignWith has the tokens of service accounts signed with a key in the place of the
 // seed's, which anybody can make who knows the seed. The key is one of P-256.
-func (s *Server) SignTokens(key *ecdsa.PrivateKey) (err error) {
-	s.signer, err = token.SignerOf(key)
+func (t *Tokens) SignWith(key *ecdsa.PrivateKey) (err error) {
+	t.signer, err = token.SignerOf(key)
 	return err
 }
 
-// TokenKeys returns the document of the keys by which others check tokens.
-func (s *Server) TokenKeys() ([]byte, error) {
-	signer, err := s.tokenSigner()
+// Keys returns the document of the keys by which others check tokens.
+func (t *Tokens) Keys() ([]byte, error) {
+	signer, err := t.keyring()
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +101,9 @@ func TokenConfiguration(keysURL string) ([]byte, error) { return token.Configura
 // Authenticate returns who a service account's token is of, and which of the audiences
 // it is meant for; none are those of the API. The error says why a token is not, or no
 // longer, good.
-func (s *Server) Authenticate(text string, audiences []string) (authenticationv1.UserInfo, []string, error) {
+func (t *Tokens) Authenticate(text string, audiences []string) (authenticationv1.UserInfo, []string, error) {
 	var nobody authenticationv1.UserInfo
-	signer, err := s.tokenSigner()
+	signer, err := t.keyring()
 	if err != nil {
 		return nobody, nil, err
 	}
@@ -114,13 +124,13 @@ func (s *Server) Authenticate(text string, audiences []string) (authenticationv1
 		return nobody, nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", c.Audience, audiences)
 	}
 	// A clock may be a minute off.
-	switch now := s.now().Unix(); {
+	switch now := t.srv.now().Unix(); {
 	case now > c.Expiry+60:
 		return nobody, nil, errors.New("service account token has expired")
 	case now < c.NotBefore-60:
 		return nobody, nil, errors.New("service account token is not valid yet")
 	}
-	if err := s.stillThere(c); err != nil {
+	if err := t.stillThere(c); err != nil {
 		return nobody, nil, err
 	}
 	return userOf(c), meant, nil
@@ -128,9 +138,9 @@ func (s *Server) Authenticate(text string, audiences []string) (authenticationv1
 
 // stillThere looks for what a token is bound to: its account, and a pod, a secret or a
 // node.
-func (s *Server) stillThere(c *token.Claims) error {
+func (t *Tokens) stillThere(c *token.Claims) error {
 	k := c.Kubernetes
-	account, err := s.store.Get(KindServiceAccount, k.Namespace, k.ServiceAccount.Name)
+	account, err := t.srv.store.Get(KindServiceAccount, k.Namespace, k.ServiceAccount.Name)
 	if err != nil {
 		return err
 	}
@@ -149,8 +159,8 @@ func (s *Server) stillThere(c *token.Claims) error {
 		if bound.ref == nil {
 			continue
 		}
-		obj := s.store.Lookup(bound.kind, k.Namespace, bound.ref.Name)
-		if obj == nil || obj.GetDeletionTimestamp() != nil && obj.GetDeletionTimestamp().Time.Before(s.now().Add(-time.Minute)) {
+		obj := t.srv.store.Lookup(bound.kind, k.Namespace, bound.ref.Name)
+		if obj == nil || obj.GetDeletionTimestamp() != nil && obj.GetDeletionTimestamp().Time.Before(t.srv.now().Add(-time.Minute)) {
 			return errors.New("service account token has been invalidated")
 		}
 		if uid := string(obj.GetUID()); uid != bound.ref.UID {

@@ -26,7 +26,7 @@ func TestAuthenticate(t *testing.T) {
 	token := func(edit func(*authenticationv1.TokenRequestSpec)) string {
 		tr := &authenticationv1.TokenRequest{}
 		edit(&tr.Spec)
-		out, err := r.srv.CreateToken("default", "builder", tr)
+		out, err := r.srv.Tokens().Create("default", "builder", tr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestAuthenticate(t *testing.T) {
 	long := token(func(s *authenticationv1.TokenRequestSpec) { s.ExpirationSeconds = new(int64(7200)) })
 	check := func(name, text, want string, audiences ...string) {
 		t.Helper()
-		u, meant, err := r.srv.Authenticate(text, audiences)
+		u, meant, err := r.srv.Tokens().Authenticate(text, audiences)
 		switch {
 		case want != "":
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -55,7 +55,7 @@ func TestAuthenticate(t *testing.T) {
 	check("for one of its audiences", other, "", "vault", "y")
 	check("no token", "x.y.z", "invalid bearer token")
 	check("bound", bound, "")
-	if u, _, _ := r.srv.Authenticate(bound, nil); u.Extra["authentication.kubernetes.io/pod-name"][0] != "p" {
+	if u, _, _ := r.srv.Tokens().Authenticate(bound, nil); u.Extra["authentication.kubernetes.io/pod-name"][0] != "p" {
 		t.Errorf("%+v", u)
 	}
 	if err := r.srv.Delete(KindPod, "default", "p", metav1.DeleteOptions{}); err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
-	"github.com/drydock-sim/drydock/sim/pki"
+	"github.com/drydock-sim/drydock/sim/internal/pki"
 )
 
 // The two processes, by the names that Start, Stop and Clients take. The scheduler

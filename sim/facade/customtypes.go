@@ -44,7 +44,7 @@ func addTypeFields(s *spec.Schema) {
 
 // embed adds them where a schema says that a field is an object of its own.
 func embed(s *spec.Schema) {
-	for name, p := range s.Properties { //drydock:unordered each by itself
+	for name, p := range s.Properties {
 		embed(&p)
 		if is, _ := p.Extensions.GetBool("x-kubernetes-embedded-resource"); is {
 			addTypeFields(&p)

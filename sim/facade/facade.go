@@ -73,7 +73,7 @@ func New(o Options) *Facade {
 	}
 	o.API.OpenDoor()
 	if o.TokenKey != nil {
-		if err := o.API.SignTokens(o.TokenKey); err != nil {
+		if err := o.API.Tokens().SignWith(o.TokenKey); err != nil {
 			panic(fmt.Sprintf("facade: %v", err)) // no key of P-256
 		}
 	}

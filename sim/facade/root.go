@@ -150,7 +150,7 @@ func (f *Facade) serveKeys(w http.ResponseWriter, req *http.Request) {
 	}
 	var data []byte
 	var err error
-	if e := f.o.Door.Do(req.Context(), func() { data, err = f.o.API.TokenKeys() }); e != nil {
+	if e := f.o.Door.Do(req.Context(), func() { data, err = f.o.API.Tokens().Keys() }); e != nil {
 		err = e
 	}
 	serveOpenIDDocument(w, data, err, as.sent)

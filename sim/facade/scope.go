@@ -133,7 +133,7 @@ func (s *served) add(k *servedKind) {
 // replace serves a kind in these versions only.
 func (s *served) replace(kind apiserver.Kind, versions []*servedKind) {
 	s.mu.Lock()
-	for r, k := range s.byResource { //drydock:unordered each by itself
+	for r, k := range s.byResource {
 		if k.row.Kind == kind && !slices.ContainsFunc(versions, func(v *servedKind) bool { return v.scope.Resource == r }) {
 			delete(s.byResource, r)
 			s.order = slices.DeleteFunc(s.order, func(o *servedKind) bool { return o == k })

@@ -162,7 +162,7 @@ func (t *tokens) Create(ctx context.Context, name string, obj runtime.Object, va
 		stampFields(req, nil, api.Loop().Now())
 		perform(api, options.DryRun, func() {
 			var made *authenticationv1.TokenRequest
-			if made, err = api.CreateToken(request.NamespaceValue(ctx), name, req); err == nil {
+			if made, err = api.Tokens().Create(request.NamespaceValue(ctx), name, req); err == nil {
 				out = made
 			}
 		})

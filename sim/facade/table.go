@@ -2,6 +2,8 @@ package facade
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,3 +35,12 @@ func (s *storage) ConvertToTable(_ context.Context, obj, options runtime.Object)
 	}
 	return table, meta.EachListItem(obj, add)
 }
+
+// clock remembers the cluster's time, for handlers off the API's loop: as of the
+// last crossing, which is that of their own request unless another came in between.
+type clock struct{ nanos atomic.Int64 }
+
+// set is called on the API's loop.
+func (c *clock) set(t time.Time) { c.nanos.Store(t.UnixNano()) }
+
+func (c *clock) now() time.Time { return time.Unix(0, c.nanos.Load()).UTC() }

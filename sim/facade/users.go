@@ -61,7 +61,7 @@ func (f *Facade) authenticate(req *http.Request) user.Info {
 // serviceAccount says, on the API's loop, whose the token of a service account is, and for
 // which of the audiences.
 func (f *Facade) serviceAccount(token string, audiences []string) (who user.Info, meant []string, err error) {
-	u, meant, err := f.o.API.Authenticate(token, audiences)
+	u, meant, err := f.o.API.Tokens().Authenticate(token, audiences)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,7 +41,7 @@ func (s *Store) GiveAddresses(now time.Time) {
 	for _, svc := range list {
 		s.addresses.Stored(svc)
 	}
-	s.createAPIService(now)
+	createAPIService(s, now)
 	for _, svc := range list {
 		c := svc.DeepCopy()
 		s.addresses.Gone(svc)
@@ -55,7 +55,7 @@ func (s *Store) GiveAddresses(now time.Time) {
 
 // createAPIService makes the service kubernetes, which has the first address, and its
 // endpoints, of the old kind too, unless a scenario has made its own.
-func (s *Store) createAPIService(now time.Time) {
+func createAPIService(s *Store, now time.Time) {
 	meta := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: apiService}
 	svc := &v1.Service{ObjectMeta: meta, Spec: v1.ServiceSpec{
 		ClusterIP: s.addresses.First(),

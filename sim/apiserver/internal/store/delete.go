@@ -145,10 +145,10 @@ func (s *Store) Delete(now time.Time, k kind.Kind, namespace, name string, opts 
 		}
 	}
 	if isNamespace {
-		return s.deleteNamespace(now, ns, opts)
+		return deleteNamespace(s, now, ns, opts)
 	}
 	if def, ok := obj.(*apiextensionsv1.CustomResourceDefinition); ok && def.DeletionTimestamp == nil {
-		return s.markDefinition(now, def), nil
+		return markDefinition(s, now, def), nil
 	}
 	old := obj
 	if k != kinds.Event {
@@ -263,7 +263,7 @@ func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object 
 // deleteNamespace marks a namespace as terminating, and removes one without
 // finalizers (pkg/registry/core/namespace/storage/storage.go). Its content is the
 // namespace controller's.
-func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace, opts metav1.DeleteOptions) (kind.Object, error) {
+func deleteNamespace(s *Store, now time.Time, ns *v1.Namespace, opts metav1.DeleteOptions) (kind.Object, error) {
 	in := s.info(kinds.Namespace)
 	switch ns.Name {
 	case metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic:
@@ -278,7 +278,7 @@ func (s *Store) deleteNamespace(now time.Time, ns *v1.Namespace, opts metav1.Del
 		s.commit(watch.Modified, kinds.Namespace, ns, marked, "delete", "")
 		return marked, nil
 	}
-	return s.finishNamespace(ns), nil
+	return finishNamespace(s, ns), nil
 }
 
 // withNamespaceFinalizers is withPropagation for namespaces, where not to orphan is to
@@ -297,7 +297,7 @@ func withNamespaceFinalizers(ns *v1.Namespace, in *kind.Info, opts *metav1.Delet
 // markDefinition has a definition wait for its resources to be deleted
 // (k8s.io/apiextensions-apiserver, pkg/registry/customresourcedefinition/etcd.go). They are
 // up to who establishes definitions.
-func (s *Store) markDefinition(now time.Time, def *apiextensionsv1.CustomResourceDefinition) kind.Object {
+func markDefinition(s *Store, now time.Time, def *apiextensionsv1.CustomResourceDefinition) kind.Object {
 	c := def.DeepCopy()
 	c.DeletionTimestamp = new(asjson.Time(now))
 	if !slices.Contains(c.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer) {
@@ -322,13 +322,13 @@ func (s *Store) FinalizeNamespace(name string) error {
 	c := *ns
 	c.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
 	s.commit(watch.Modified, kinds.Namespace, ns, &c, "update", "finalize")
-	s.finishNamespace(&c)
+	finishNamespace(s, &c)
 	return nil
 }
 
 // finishNamespace removes a namespace that is being deleted and that nothing
 // holds.
-func (s *Store) finishNamespace(ns *v1.Namespace) *v1.Namespace {
+func finishNamespace(s *Store, ns *v1.Namespace) *v1.Namespace {
 	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
 		return ns
 	}

@@ -42,13 +42,13 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 	if pending || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed || pod.DeletionTimestamp != nil {
 		return s.evict(now, pod, opts)
 	}
-	pdbs := s.budgetsOf(pod)
+	pdbs := budgetsOf(s, pod)
 	if len(pdbs) > 1 {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: 500,
 			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}}
 	}
 	if len(pdbs) == 1 && !evictable(pod, pdbs[0]) {
-		if err := s.takeDisruption(now, pdbs[0], name); err != nil {
+		if err := takeDisruption(s, now, pdbs[0], name); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 }
 
 // budgetsOf returns the PodDisruptionBudgets that select a pod.
-func (s *Store) budgetsOf(pod *v1.Pod) []*policyv1.PodDisruptionBudget {
+func budgetsOf(s *Store, pod *v1.Pod) []*policyv1.PodDisruptionBudget {
 	var out []*policyv1.PodDisruptionBudget
 	for _, pdb := range Objects[*policyv1.PodDisruptionBudget](s, kinds.PodDisruptionBudget) {
 		if pdb.Namespace != pod.Namespace {
@@ -85,7 +85,7 @@ func evictable(pod *v1.Pod, pdb *policyv1.PodDisruptionBudget) bool {
 }
 
 // takeDisruption is checkAndDecrement.
-func (s *Store) takeDisruption(now time.Time, pdb *policyv1.PodDisruptionBudget, pod string) error {
+func takeDisruption(s *Store, now time.Time, pdb *policyv1.PodDisruptionBudget, pod string) error {
 	gr := s.info(kinds.PodDisruptionBudget).GroupResource()
 	gr.Resource = "poddisruptionbudget"
 	st := &pdb.Status

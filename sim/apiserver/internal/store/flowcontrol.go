@@ -17,10 +17,10 @@ import (
 // clients.
 func (s *Store) MakeFlowControl(now time.Time) {
 	for _, l := range append(bootstrap.MandatoryPriorityLevelConfigurations[:len(bootstrap.MandatoryPriorityLevelConfigurations):len(bootstrap.MandatoryPriorityLevelConfigurations)], bootstrap.SuggestedPriorityLevelConfigurations...) {
-		s.mustMake(now, l)
+		mustMake(s, now, l)
 	}
 	for _, f := range append(bootstrap.MandatoryFlowSchemas[:len(bootstrap.MandatoryFlowSchemas):len(bootstrap.MandatoryFlowSchemas)], bootstrap.SuggestedFlowSchemas...) {
-		made := s.mustMake(now, f).DeepCopyObject().(*flowcontrolv1.FlowSchema)
+		made := mustMake(s, now, f).DeepCopyObject().(*flowcontrolv1.FlowSchema)
 		made.Status.Conditions = []flowcontrolv1.FlowSchemaCondition{{
 			Type: flowcontrolv1.FlowSchemaConditionDangling, Status: flowcontrolv1.ConditionFalse, LastTransitionTime: asjson.Time(now), Reason: "Found",
 			Message: fmt.Sprintf("This FlowSchema references the PriorityLevelConfiguration object named %q and it exists", made.Spec.PriorityLevelConfiguration.Name),
@@ -33,7 +33,7 @@ func (s *Store) MakeFlowControl(now time.Time) {
 
 // mustMake makes a copy of one of the library's objects, which keeps itself up to date
 // there.
-func (s *Store) mustMake(now time.Time, obj kind.Object) kind.Object {
+func mustMake(s *Store, now time.Time, obj kind.Object) kind.Object {
 	own := obj.DeepCopyObject().(kind.Object)
 	own.SetAnnotations(map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"})
 	made, err := s.Create(now, own)

@@ -55,7 +55,7 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	}
 	in := s.info(k)
 	if in.Custom != nil {
-		return s.updateCustomScale(now, old, in, scale)
+		return updateCustomScale(s, now, old, in, scale)
 	}
 	if _, ok := in.Scale(old); !ok {
 		return nil, errNoSubresource(in, "scale")
@@ -101,7 +101,7 @@ func customScale(obj kind.Object, in *kind.Info) (*autoscalingv1.Scale, error) {
 
 // updateCustomScale is UpdateScale of a custom resource, which is an update of the
 // object like others.
-func (s *Store) updateCustomScale(now time.Time, old kind.Object, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	if in.Custom.Scale == nil {
 		return nil, errNoSubresource(in, "scale")
 	}

@@ -149,7 +149,7 @@ func New(opts Options) *Store {
 	// Events and leases, of which there are most, have tables of their own.
 	s.State = newState(opts.Seed, map[kind.Kind]table.Any{kinds.Event: s.events, kinds.Lease: s.leases})
 	s.plugins = admission.NewPlugins(s)
-	s.bootstrap()
+	begin(s)
 	return s
 }
 
@@ -225,8 +225,8 @@ func Objects[T table.Pointer](s *Store, k kind.Kind) []T {
 	return tableOf[T](s.State, k).View()
 }
 
-// bootstrap makes what exists in every cluster.
-func (s *Store) bootstrap() {
+// begin makes what exists in every cluster.
+func begin(s *Store) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, v1.NamespaceNodeLease, metav1.NamespacePublic} {
 		ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if _, err := s.Create(s.opts.Start, ns); err != nil {

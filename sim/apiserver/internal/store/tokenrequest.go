@@ -57,7 +57,7 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 		Kubernetes: token.Kubernetes{Namespace: namespace, ServiceAccount: token.Ref{Name: name, UID: string(uid)}},
 	}
 	if ref := out.Spec.BoundObjectRef; ref != nil {
-		if err := s.bindToken(c, name, ref); err != nil {
+		if err := bindToken(s, c, name, ref); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 }
 
 // bindToken has a token be good for as long as an object lives.
-func (s *Store) bindToken(c *token.Claims, account string, ref *authenticationv1.BoundObjectReference) error {
+func bindToken(s *Store, c *token.Claims, account string, ref *authenticationv1.BoundObjectReference) error {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	k, namespace := kind.Kind(ref.Kind), c.Kubernetes.Namespace
 	if gvk.Group != "" || k != kinds.Pod && k != kinds.Secret && k != kinds.Node {

@@ -23,7 +23,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
-	"github.com/drydock-sim/drydock/sim/pki"
+	"github.com/drydock-sim/drydock/sim/internal/pki"
 )
 
 // workers is what upstream's controllers of certificates run with, baseDelay where
