@@ -66,7 +66,7 @@ func (f *Facade) serviceAccount(token string, audiences []string) (who user.Info
 		return nil, nil, err
 	}
 	extra := map[string][]string{}
-	for k, v := range u.Extra { //drydock:unordered each key is set once
+	for k, v := range u.Extra {
 		extra[k] = v
 	}
 	return &user.DefaultInfo{Name: u.Username, UID: u.UID, Groups: u.Groups, Extra: extra}, meant, nil

@@ -60,7 +60,7 @@ func TestStoredEvents(t *testing.T) {
 		"owners": func(e *v1.Event) {
 			e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "a", UID: "b"}}
 		},
-		"finalizers":           func(e *v1.Event) { e.Finalizers = []string{"a/b"} },
+		"finalizers": func(e *v1.Event) { e.Finalizers = []string{"a/b"} },
 		"event time": func(e *v1.Event) { // as events.k8s.io has it, with what that asks for
 			e.EventTime, e.Action = metav1.MicroTime{Time: t0.Add(1500)}, "Starting"
 			e.ReportingController, e.ReportingInstance = "kubelet", "node"
