@@ -123,8 +123,8 @@ func (d *definitions) cleanUp(def *apiextensionsv1.CustomResourceDefinition) {
 		}
 		setDefinitionCondition(next, condition(apiextensionsv1.Terminating, metav1.ConditionFalse, "InstanceDeletionCompleted", "removed all instances"), d.l.Now())
 	}
-	next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == apiextensionsv1.CustomResourceCleanupFinalizer })
 	d.update(next)
+	d.s.PatchMeta(kinds.CustomResourceDefinition, "", def.Name, def.UID, store.MetaPatch{RemoveFinalizer: apiextensionsv1.CustomResourceCleanupFinalizer}) //nolint:errcheck // it is there
 }
 
 // deleteInstances deletes the resources of a definition, and returns how many are held by

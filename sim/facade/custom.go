@@ -24,6 +24,7 @@ func (f *Facade) definitionChanged(c apiserver.Change) {
 	kind := apiserver.Kind(c.New.GetName())
 	if c.Type == watch.Deleted {
 		f.kinds.drop(kind)
+		f.registerAPIs()
 		return
 	}
 	row := f.o.API.Store().Kinds().Find(kind)
@@ -41,6 +42,7 @@ func (f *Facade) definitionChanged(c apiserver.Change) {
 		all = append(all, k)
 	}
 	f.kinds.replace(kind, all)
+	f.registerAPIs()
 }
 
 // customKind serves custom resources in a version.
