@@ -47,7 +47,7 @@ func (s *Store) PatchMeta(k kind.Kind, namespace, name string, uid types.UID, p 
 	}
 	switch period := c.GetDeletionGracePeriodSeconds(); {
 	case !changed:
-	case len(c.GetFinalizers()) == 0 && period != nil && *period == 0:
+	case len(c.GetFinalizers()) == 0 && c.GetDeletionTimestamp() != nil && (period == nil || *period == 0):
 		s.remove(in, c, "patch")
 	default:
 		s.commit(watch.Modified, k, old, c, "patch", "")
