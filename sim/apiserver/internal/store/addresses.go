@@ -68,9 +68,9 @@ func createAPIService(s *Store, now time.Time) {
 		Ports:     []discoveryv1.EndpointPort{{Name: new("https"), Port: new(int32(apiPort)), Protocol: new(v1.ProtocolTCP)}},
 	}
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: apiService}
-	old := &v1.Endpoints{ObjectMeta: meta, Subsets: []v1.EndpointSubset{{ //nolint:staticcheck // kube-apiserver still makes it
-		Addresses: []v1.EndpointAddress{{IP: apiAddress}},                                      //nolint:staticcheck // as above
-		Ports:     []v1.EndpointPort{{Name: "https", Port: apiPort, Protocol: v1.ProtocolTCP}}, //nolint:staticcheck // as above
+	old := &v1.Endpoints{ObjectMeta: meta, Subsets: []v1.EndpointSubset{{
+		Addresses: []v1.EndpointAddress{{IP: apiAddress}},
+		Ports:     []v1.EndpointPort{{Name: "https", Port: apiPort, Protocol: v1.ProtocolTCP}},
 	}}}
 	old.Labels = map[string]string{discoveryv1.LabelSkipMirror: "true"}
 	for _, obj := range []kind.Object{svc, slice, old} {

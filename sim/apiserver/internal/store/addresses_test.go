@@ -51,7 +51,7 @@ func TestGiveAddresses(t *testing.T) {
 	if _, err := create("real", 30101); err != nil {
 		t.Error(err)
 	}
-	ep := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "taken"}} //nolint:staticcheck // what upstream deletes
+	ep := &v1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
 	if _, err := s.Create(now, ep); err != nil {
 		t.Fatal(err)
 	}

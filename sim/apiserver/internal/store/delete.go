@@ -184,8 +184,8 @@ func withPropagation(obj kind.Object, in *kind.Info, opts *metav1.DeleteOptions)
 	had := obj.GetFinalizers()
 	orphan, foreground := slices.Contains(had, metav1.FinalizerOrphanDependents), slices.Contains(had, metav1.FinalizerDeleteDependents)
 	switch policy := opts.PropagationPolicy; {
-	case opts.OrphanDependents != nil: //nolint:staticcheck // old clients say so
-		orphan, foreground = *opts.OrphanDependents, false //nolint:staticcheck // as above
+	case opts.OrphanDependents != nil:
+		orphan, foreground = *opts.OrphanDependents, false
 	case policy != nil:
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	case in.OrphansByDefault:
@@ -286,8 +286,8 @@ func deleteNamespace(s *Store, now time.Time, ns *v1.Namespace, opts metav1.Dele
 func withNamespaceFinalizers(ns *v1.Namespace, in *kind.Info, opts *metav1.DeleteOptions) *v1.Namespace {
 	orphan, foreground := slices.Contains(ns.Finalizers, metav1.FinalizerOrphanDependents), slices.Contains(ns.Finalizers, metav1.FinalizerDeleteDependents)
 	switch policy := opts.PropagationPolicy; {
-	case opts.OrphanDependents != nil: //nolint:staticcheck // old clients say so
-		orphan, foreground = *opts.OrphanDependents, !*opts.OrphanDependents //nolint:staticcheck // as above
+	case opts.OrphanDependents != nil:
+		orphan, foreground = *opts.OrphanDependents, !*opts.OrphanDependents
 	case policy != nil:
 		orphan, foreground = *policy == metav1.DeletePropagationOrphan, *policy == metav1.DeletePropagationForeground
 	}

@@ -68,7 +68,7 @@ func kubeletClient(r *x509.CertificateRequest, usages []certificatesv1.KeyUsage)
 var (
 	errNotNodes = errors.New("subject organization is not system:nodes")
 	errNotNode  = errors.New("subject common name does not begin with system:node:")
-	errEmail    = errors.New("Email subjectAltNames are not allowed") //nolint:staticcheck // upstream's words
+	errEmail    = errors.New("Email subjectAltNames are not allowed")
 	errURI      = errors.New("URI subjectAltNames are not allowed")
 )
 
