@@ -93,3 +93,49 @@ func (h Hooks) Remove() {
 	h.s.hooks = slices.DeleteFunc(slices.Clone(h.s.hooks), func(k *hook) bool { return slices.Contains(h.hooks, k) })
 	h.s.forgetHooks()
 }
+
+// OnChange has fn called after each committed write of an object of these kinds
+// (of any kind, if none is given), in the order of the writes. A write made by fn
+// is told after fn returned.
+func (s *State) OnChange(fn func(kind.Change), kinds ...kind.Kind) {
+	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds})
+	s.forgetHooks()
+}
+
+// OnChangeBut is OnChange for all kinds but these, also for those that are defined later.
+func (s *State) OnChangeBut(fn func(kind.Change), kinds ...kind.Kind) {
+	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds, but: true})
+	s.forgetHooks()
+}
+
+// OnChangeBare is OnChange, first of all hooks and for all kinds, for who need not
+// see events that expire: those are packed, and as many go as came an hour ago.
+func (s *State) OnChangeBare(fn func(kind.Change)) {
+	s.hooks = append([]*hook{{fn: fn, bare: true}}, s.hooks...)
+	s.forgetHooks()
+}
+
+// tell calls the hooks; a change made while they run waits for its turn.
+func (s *State) tell(c kind.Change) {
+	hooks := s.hooksOf(c.Kind)
+	if len(hooks) == 0 {
+		return
+	}
+	if s.telling {
+		s.pending = append(s.pending, c)
+		return
+	}
+	s.telling = true
+	defer func() { s.telling = false }()
+	for _, k := range hooks {
+		k.fn(c)
+	}
+	for i := 0; i < len(s.pending); i++ { // hooks may add to it
+		c := s.pending[i]
+		s.pending[i] = kind.Change{}
+		for _, k := range s.hooksOf(c.Kind) {
+			k.fn(c)
+		}
+	}
+	s.pending = s.pending[:0]
+}

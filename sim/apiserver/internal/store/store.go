@@ -7,8 +7,9 @@
 // something of its own for: pods, nodes, namespaces, services, events, leases and
 // budgets.
 //
-// - store.go: the state, its reads, commit
+// - store.go: the state, commit; reads.go: what is read of it
 // - hooks.go: who is told of changes
+// - names.go: UIDs and generated names
 // - verbs.go, delete.go, patch.go: the verbs that all kinds have
 // - stamp.go: pods made many at a time of one template
 // - kubelet_verbs.go, patch_meta.go, scale.go: patches that others write as structs, subresources
@@ -22,21 +23,15 @@ package store
 
 import (
 	"cmp"
-	"encoding/hex"
-	"fmt"
 	"slices"
-	"sort"
 	"strconv"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -219,12 +214,6 @@ func (s *State) info(k kind.Kind) *kind.Info { return s.shelf(k).Info }
 // table returns the objects of a kind that is served.
 func (s *State) table(k kind.Kind) table.Any { return s.shelf(k).objects }
 
-// Objects returns the objects of a kind of type T, oldest first. The slice is
-// good until the next write. It panics when T is not the kind's type.
-func Objects[T table.Pointer](s *Store, k kind.Kind) []T {
-	return tableOf[T](s.State, k).View()
-}
-
 // begin makes what exists in every cluster.
 func begin(s *Store) {
 	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, v1.NamespaceNodeLease, metav1.NamespacePublic} {
@@ -245,27 +234,6 @@ func begin(s *Store) {
 			panic(err)
 		}
 	}
-}
-
-// OnChange has fn called after each committed write of an object of these kinds
-// (of any kind, if none is given), in the order of the writes. A write made by fn
-// is told after fn returned.
-func (s *State) OnChange(fn func(kind.Change), kinds ...kind.Kind) {
-	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds})
-	s.forgetHooks()
-}
-
-// OnChangeBut is OnChange for all kinds but these, also for those that are defined later.
-func (s *State) OnChangeBut(fn func(kind.Change), kinds ...kind.Kind) {
-	s.hooks = append(s.hooks, &hook{fn: fn, kinds: kinds, but: true})
-	s.forgetHooks()
-}
-
-// OnChangeBare is OnChange, first of all hooks and for all kinds, for who need not
-// see events that expire: those are packed, and as many go as came an hour ago.
-func (s *State) OnChangeBare(fn func(kind.Change)) {
-	s.hooks = append([]*hook{{fn: fn, bare: true}}, s.hooks...)
-	s.forgetHooks()
 }
 
 // AdmitEvents has admit asked of each write of an event.
@@ -301,75 +269,6 @@ func (s *Store) EventTTL() time.Duration { return s.opts.EventTTL }
 
 // Version returns the resource version of the last write.
 func (s *State) Version() uint64 { return s.version }
-
-// nextUID returns a new UID: a version-4 UUID that the seed and the number of
-// UIDs made so far decide.
-func (s *State) nextUID() types.UID {
-	if s.draws != nil {
-		return types.UID(s.draws.Draw(func() string { return string(s.drawUID()) }))
-	}
-	return s.drawUID()
-}
-
-func (s *State) drawUID() types.UID {
-	s.uids++
-	if s.dry {
-		return uidOf(loop.Hash(s.seed, []string{"dry run"}, s.dryRuns), s.uids)
-	}
-	return uidOf(s.seed, s.uids)
-}
-
-// NewUID returns a new UID for what is not stored.
-func (s *State) NewUID() types.UID { return s.nextUID() }
-
-// uidOf is the UID with that number.
-func uidOf(seed, number uint64) types.UID {
-	var b [16]byte
-	for i := range 2 {
-		h := loop.Hash(seed, []string{"uid"}, number, uint64(i))
-		for j := range 8 {
-			b[i*8+j] = byte(h >> (8 * j))
-		}
-	}
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	var out [36]byte
-	hex.Encode(out[0:8], b[0:4])
-	out[8] = '-'
-	hex.Encode(out[9:13], b[4:6])
-	out[13] = '-'
-	hex.Encode(out[14:18], b[6:8])
-	out[18] = '-'
-	hex.Encode(out[19:23], b[8:10])
-	out[23] = '-'
-	hex.Encode(out[24:36], b[10:16])
-	return types.UID(out[:])
-}
-
-// nameAlphabet is what generated names end in: apimachinery's safe alphabet.
-const nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
-
-// GenerateName appends five characters to a prefix, as the API server does.
-func (s *State) GenerateName(prefix string) string {
-	if s.draws != nil {
-		return s.draws.Draw(func() string { return s.drawName(prefix) })
-	}
-	return s.drawName(prefix)
-}
-
-func (s *State) drawName(prefix string) string {
-	if len(prefix) > 58 {
-		prefix = prefix[:58]
-	}
-	s.names++
-	h := loop.Hash(s.seed, []string{"name", prefix}, s.names)
-	b := []byte(prefix)
-	for range 5 {
-		b = append(b, nameAlphabet[h%uint64(len(nameAlphabet))])
-		h /= uint64(len(nameAlphabet))
-	}
-	return string(b)
-}
 
 // commit puts a new or changed object in its place under the next version, and
 // tells the hooks. The caller must own obj: its resource version is set here.
@@ -441,31 +340,6 @@ func (s *State) DryRun(fn func()) {
 	fn()
 }
 
-// tell calls the hooks; a change made while they run waits for its turn.
-func (s *State) tell(c kind.Change) {
-	hooks := s.hooksOf(c.Kind)
-	if len(hooks) == 0 {
-		return
-	}
-	if s.telling {
-		s.pending = append(s.pending, c)
-		return
-	}
-	s.telling = true
-	defer func() { s.telling = false }()
-	for _, k := range hooks {
-		k.fn(c)
-	}
-	for i := 0; i < len(s.pending); i++ { // hooks may add to it
-		c := s.pending[i]
-		s.pending[i] = kind.Change{}
-		for _, k := range s.hooksOf(c.Kind) {
-			k.fn(c)
-		}
-	}
-	s.pending = s.pending[:0]
-}
-
 // indexPod keeps the pods of each node in the order in which they came to it. A pod
 // that stays where it is keeps its place.
 func (s *State) indexPod(typ watch.EventType, old kind.Object, pod *v1.Pod) {
@@ -496,117 +370,6 @@ func (s *State) indexPod(typ watch.EventType, old kind.Object, pod *v1.Pod) {
 	}
 }
 
-// Pods returns all pods, oldest first. The slice is good until the next write.
-func (s *State) Pods() []*v1.Pod { return s.pods.View() }
-
-// PodsOnNode returns the pods with that spec.nodeName in the order in which
-// they came to it. The slice is good until the next write.
-func (s *State) PodsOnNode(node string) []*v1.Pod { return s.podsByNode[node] }
-
-// PodsInNamespace returns the namespace's pods, oldest first. The slice is
-// good until the next write to any pod.
-func (s *State) PodsInNamespace(namespace string) []*v1.Pod {
-	c := s.nsPods[namespace]
-	if c == nil {
-		c = &namespacePods{}
-		s.nsPods[namespace] = c
-	} else if c.version == s.podVersion {
-		return c.pods
-	}
-	c.version = s.podVersion
-	c.pods = c.pods[:0]
-	for _, p := range s.pods.View() {
-		if p.Namespace == namespace {
-			c.pods = append(c.pods, p)
-		}
-	}
-	return c.pods
-}
-
-// Nodes returns all nodes, oldest first. The slice is good until the next write.
-func (s *State) Nodes() []*v1.Node { return s.nodes.View() }
-
-// Leases returns all leases, oldest first. The slice is good until the next write.
-func (s *Store) Leases() []*coordinationv1.Lease { return s.leases.view() }
-
-// Events returns all events, oldest first. The slice is good until the next
-// write. From the first call on the store keeps the events at full size.
-func (s *Store) Events() []*v1.Event { return s.events.view() }
-
-// Pod returns a pod, or nil.
-func (s *State) Pod(namespace, name string) *v1.Pod {
-	p, _ := s.pods.Get(namespace, name)
-	return p
-}
-
-// Node returns a node, or nil.
-func (s *State) Node(name string) *v1.Node {
-	n, _ := s.nodes.Get("", name)
-	return n
-}
-
-// Namespace returns a namespace, or nil.
-func (s *State) Namespace(name string) *v1.Namespace {
-	ns, _ := s.namespaces.Get("", name)
-	return ns
-}
-
-// PriorityClass returns a priority class, or nil.
-func (s *State) PriorityClass(name string) *schedulingv1.PriorityClass {
-	pc, _ := s.priorityClasses.Get("", name)
-	return pc
-}
-
-// PriorityClasses returns all priority classes, oldest first.
-func (s *State) PriorityClasses() []*schedulingv1.PriorityClass { return s.priorityClasses.View() }
-
-// RuntimeClass returns a runtime class, or nil.
-func (s *State) RuntimeClass(name string) *nodev1.RuntimeClass {
-	rc, _ := s.runtimeClasses.Get("", name)
-	return rc
-}
-
-// Lookup returns an object, or nil.
-func (s *State) Lookup(k kind.Kind, namespace, name string) kind.Object {
-	on := s.shelf(k)
-	if on == nil {
-		return nil
-	}
-	if !on.Namespaced {
-		namespace = ""
-	}
-	return on.objects.Find(namespace, name)
-}
-
-// Get returns an object, or a NotFound error.
-func (s *State) Get(k kind.Kind, namespace, name string) (kind.Object, error) {
-	on := s.shelf(k)
-	if on == nil {
-		return nil, errNoKind(k)
-	}
-	if o := s.Lookup(k, namespace, name); o != nil {
-		return o, nil
-	}
-	return nil, apierrors.NewNotFound(on.GroupResource(), name)
-}
-
-// Each calls fn for the objects of a kind, oldest first, until it says false. fn must
-// not write.
-func (s *State) Each(k kind.Kind, fn func(kind.Object) bool) {
-	if on := s.shelf(k); on != nil {
-		on.objects.Each(fn)
-	}
-}
-
-// Has reports whether there are objects of a kind.
-func (s *State) Has(k kind.Kind) (has bool) {
-	s.Each(k, func(kind.Object) bool {
-		has = true
-		return false
-	})
-	return has
-}
-
 // SetQuotaStatus stores a quota that is the stored one but for its status.
 func (s *State) SetQuotaStatus(q *v1.ResourceQuota) {
 	old, _ := s.table(kinds.ResourceQuota).Find(q.Namespace, q.Name).(*v1.ResourceQuota)
@@ -616,44 +379,4 @@ func (s *State) SetQuotaStatus(q *v1.ResourceQuota) {
 // QuotaUsage counts what the namespace of a quota uses of it.
 func (s *State) QuotaUsage(q *v1.ResourceQuota, now time.Time) v1.ResourceList {
 	return quota.Count(s, q, now)
-}
-
-// List returns the objects of a kind in a namespace ("" for all), sorted by
-// namespace and name as the API lists them.
-func (s *State) List(k kind.Kind, namespace string) ([]kind.Object, error) {
-	on := s.shelf(k)
-	if on == nil {
-		return nil, errNoKind(k)
-	}
-	var out []kind.Object
-	on.objects.Each(func(o kind.Object) bool {
-		if namespace == "" || o.GetNamespace() == namespace {
-			out = append(out, o)
-		}
-		return true
-	})
-	sort.Slice(out, func(i, j int) bool {
-		if a, b := out[i].GetNamespace(), out[j].GetNamespace(); a != b {
-			return a < b
-		}
-		return out[i].GetName() < out[j].GetName()
-	})
-	return out, nil
-}
-
-// ListPodsOnNode returns what a kubelet's list shows: its pods by namespace and name.
-func (s *State) ListPodsOnNode(node string) []*v1.Pod {
-	out := append([]*v1.Pod(nil), s.podsByNode[node]...)
-	sort.Slice(out, func(i, j int) bool {
-		if out[i].Namespace != out[j].Namespace {
-			return out[i].Namespace < out[j].Namespace
-		}
-		return out[i].Name < out[j].Name
-	})
-	return out
-}
-
-// errNoKind is the answer about a kind that is not in the table.
-func errNoKind(k kind.Kind) error {
-	return apierrors.NewBadRequest(fmt.Sprintf("no kind %q is served", string(k)))
 }
