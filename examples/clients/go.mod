@@ -147,9 +147,11 @@ require (
 	k8s.io/cri-api v0.36.6 // indirect
 	k8s.io/dynamic-resource-allocation v0.36.6 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
+	k8s.io/kube-aggregator v0.36.6 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
 	k8s.io/kubelet v0.36.6 // indirect
 	k8s.io/metrics v0.36.6 // indirect
+	k8s.io/pod-security-admission v0.36.6 // indirect
 	k8s.io/streaming v0.36.6 // indirect
 	k8s.io/utils v0.0.0-20260707023825-cf1189d6abe3 // indirect
 	mvdan.cc/sh/v3 v3.14.1 // indirect
