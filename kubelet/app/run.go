@@ -107,7 +107,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go dog.run(ctx)
+	dog.start(ctx)
 	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog) }
 	return ignoreEnd(ctx, deps.Run(ctx, o))
 }

@@ -42,15 +42,20 @@ func newWatchdog() (*watchdog, error) {
 // setChecks says what must be well from now on; run goes on meanwhile.
 func (w *watchdog) setChecks(checks []server.Check) { w.checks.Store(&checks) }
 
-// run notifies until ctx ends.
-// While something isn't well it sends nothing, and systemd restarts the kubelet
-// when the interval is over. The first notification goes out at once.
-func (w *watchdog) run(ctx context.Context) {
+// start notifies until ctx ends, on a goroutine of its own.
+func (w *watchdog) start(ctx context.Context) {
 	if w.interval <= 0 {
 		klog.InfoS("Systemd watchdog is not enabled")
 		return
 	}
 	klog.InfoS("Starting systemd watchdog with interval", "interval", w.interval)
+	go w.run(ctx)
+}
+
+// run notifies until ctx ends.
+// While something isn't well it sends nothing, and systemd restarts the kubelet
+// when the interval is over. The first notification goes out at once.
+func (w *watchdog) run(ctx context.Context) {
 	t := time.NewTicker(w.interval)
 	defer t.Stop()
 	for {
