@@ -24,9 +24,9 @@ DAYFLAGS ?=
 CONFORMANCEFLAGS ?=
 # The version of golangci-lint, which .golangci.yml is for.
 GOLANGCI = v2.15.0
-SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim
+SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim up
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak verify clean
 
 all: build
 
@@ -79,6 +79,9 @@ elision: ## the library with nothing left out, and with a look at each pass that
 
 bumps: ## remove each call that tells elision of a change, and say who misses it; half an hour
 	$(GO) run ./hack/bumps
+
+clients: ## Helm, controller-runtime, kubectl and client-go as clients of drydock up (their modules are examples/clients' own)
+	cd examples/clients && $(GO) test ./...
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)

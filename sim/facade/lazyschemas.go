@@ -4,7 +4,11 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
@@ -24,4 +28,26 @@ func (l lazySchemas) ObjectToTyped(obj runtime.Object, o ...typed.ValidationOpti
 // TypedToObject implements managedfields.TypeConverter.
 func (l lazySchemas) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 	return l().TypedToObject(v)
+}
+
+// typedSchemas are those of the kinds with a Go type.
+type typedSchemas struct {
+	lazySchemas
+	known *runtime.Scheme
+}
+
+func newTypedSchemas(types *runtime.Scheme) typedSchemas {
+	// Its own: a program may have added to the one that client-go shares.
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known))
+	return typedSchemas{newLazySchemas(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(types) }), known}
+}
+
+// of returns the schemas of a kind. Client-go's have neither definitions of custom
+// resources nor APIServices, whose types are deduced: of a list apply then takes the whole.
+func (s typedSchemas) of(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+	if s.known.Recognizes(gvk) {
+		return s.lazySchemas
+	}
+	return managedfields.NewDeducedTypeConverter()
 }

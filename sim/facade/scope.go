@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -90,13 +89,10 @@ type served struct {
 
 func newServed(f *Facade) *served {
 	s := &served{byResource: map[schema.GroupVersionResource]*servedKind{}}
-	schemas := newLazySchemas(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(f.types.scheme) })
+	schemas := newTypedSchemas(f.types.scheme)
 	f.o.API.Store().UseTypes(schemas)
 	for _, row := range f.o.API.Store().Kinds().All() {
-		converter := managedfields.TypeConverter(schemas)
-		if !scheme.Scheme.Recognizes(row.GroupVersionKind()) { // nor do client-go's schemas
-			converter = managedfields.NewDeducedTypeConverter()
-		}
+		converter := schemas.of(row.GroupVersionKind())
 		for _, view := range viewsOf(row) {
 			k, err := typedKind(f, row, view, converter)
 			if err != nil {
