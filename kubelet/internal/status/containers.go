@@ -190,9 +190,10 @@ func (g *generation) convert(c *v1.Container, k kind, cs *kubecontainer.Status, 
 	} else if prev.LastTerminationState.Terminated != nil {
 		s.LastTerminationState = prev.LastTerminationState
 	}
-	// So that a restart of the kubelet doesn't reset it; a new container
-	// begins as not started.
-	if cs.State == kubecontainer.StateRunning && prev.ContainerID == s.ContainerID {
+	// So that a restart of the kubelet doesn't reset it. A container that was
+	// restarted within one sync inherits it, too, until its startup probe's
+	// next tick.
+	if cs.State == kubecontainer.StateRunning {
 		s.Started = prev.Started
 	}
 	return s
