@@ -3,6 +3,8 @@ package parity
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -79,7 +81,10 @@ var actions = map[string]actionKind{
 		return p.node.Runtime().StopContainerOutside(pod.String(), a.Container)
 	}},
 	"remove-container": {ofPod: true, node: func(p *play, a *Action, pod types.NamespacedName) error {
-		return p.node.Runtime().RemoveContainerOutside(pod.String(), a.Container)
+		if err := p.node.Runtime().RemoveContainerOutside(pod.String(), a.Container); err != nil {
+			return err
+		}
+		return p.removeLogs(pod, a.Container)
 	}},
 	"stop-sandbox": {ofPod: true, node: func(p *play, _ *Action, pod types.NamespacedName) error {
 		return p.node.Runtime().StopSandboxOutside(pod.String())
@@ -91,6 +96,38 @@ var actions = map[string]actionKind{
 		return p.node.RemoveStaticPod(a.File)
 	}},
 }
+
+// removeLogs removes a container's log files. The recorder removed containers as crictl rm does,
+// which takes their logs along; so the next container counts from 0 again.
+func (p *play) removeLogs(pod types.NamespacedName, container string) error {
+	files := p.node.FS()
+	dirs, err := files.ReadDir(podLogs)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if !strings.HasPrefix(d.Name(), pod.Namespace+"_"+pod.Name+"_") {
+			continue
+		}
+		dir := podLogs + "/" + d.Name() + "/" + container
+		logs, err := files.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, l := range logs {
+			if err := files.Remove(dir + "/" + l.Name()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// podLogs is where the recorded kubelet has the logs of pods.
+const podLogs = "/var/log/pods"
 
 // onNode is an action on the node, which every case has one of.
 func onNode(fn func(n *sim.Node)) func(p *play, a *Action, pod types.NamespacedName) error {

@@ -19,8 +19,8 @@ import (
 // real kubelet showed; only Judge looks at them.
 type Case struct {
 	Name string `json:"name"`
-	// Duration is how long the actions of a pod case were given, in seconds;
-	// node cases don't say.
+	// Duration is how long a node case was watched, and the actions of a pod
+	// case were given, in seconds.
 	Duration float64 `json:"duration,omitempty"`
 	// Config is what the node's configuration adds to that of all recordings.
 	Config *kubeletconfig.KubeletConfiguration `json:"config,omitempty"`
@@ -143,7 +143,7 @@ func namespaceOf(a *Action) string {
 	return v1.NamespaceDefault
 }
 
-// How long cases were watched. A case doesn't say.
+// How long cases were watched.
 const (
 	// Pod cases were run side by side, in two groups, told by their image. All
 	// of a group were watched until the last was about to be over; then what
@@ -153,50 +153,24 @@ const (
 	fullGroup  = 125 * time.Second
 	fullImage  = ":full"
 	clearing   = 12 * time.Second
-	// Node cases were watched for a minute at least, and for a while after the
-	// last action, longer if something was started again.
-	nodeWatch    = 70 * time.Second
-	afterAction  = 20 * time.Second
-	afterKubelet = 41 * time.Second
-	afterRuntime = time.Minute
-	// Cases of evictions were watched until the pressure had been over for long.
-	evictionWatch = 150 * time.Second
-	softWatch     = 130 * time.Second
-	diskWatch     = 170 * time.Second
-	// That of image garbage collection was watched over its second pass.
-	imageGCWatch = 326 * time.Second
+	// A node case that doesn't say is watched for a minute at least, and for a
+	// while after its last action.
+	nodeWatch   = 70 * time.Second
+	afterAction = 41 * time.Second
 )
 
 // watched is how long the case was watched, from its start. What happens later was not recorded,
 // and so must not be replayed.
 func (c *Case) watched() time.Duration {
 	end := seconds(c.Duration)
-	switch {
-	case !c.ofNode():
-	case c.Machine.NodefsAvailable+c.Machine.NodefsInodesFree+c.Machine.ImagefsAvailable+c.Machine.ImagefsInodesFree != "":
-		end = max(end, diskWatch)
-	case c.Config != nil && len(c.Config.EvictionSoft) > 0:
-		end = max(end, softWatch)
-	case c.Machine != Machine{}:
-		end = max(end, evictionWatch)
-	case c.collectsImages():
-		end = max(end, imageGCWatch)
-	default:
-		end = max(end, nodeWatch)
+	if c.ofNode() && end > 0 {
+		return end
 	}
 	for i := range c.Actions {
-		a := &c.Actions[i]
-		after := afterAction
-		switch a.Action {
-		case "kubelet-start":
-			after = afterKubelet
-		case "runtime-start":
-			after = afterRuntime
-		}
-		end = max(end, seconds(a.At)+after)
+		end = max(end, seconds(c.Actions[i].At)+afterAction)
 	}
 	if c.ofNode() {
-		return end
+		return max(end, nodeWatch)
 	}
 	group := plainGroup
 	if c.usesImage(fullImage) {
