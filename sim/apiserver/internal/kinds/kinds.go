@@ -21,7 +21,7 @@ func New() *kind.Table {
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
 		role(), roleBinding(), networkPolicy(), ingress(),
 		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
-		storageClass(), persistentVolume(), persistentVolumeClaim(),
+		storageClass(), volumeAttributesClass(), persistentVolume(), persistentVolumeClaim(),
 		volumeAttachment(), csiDriver(), csiNode(), csiStorageCapacity(),
 		deviceClass(), resourceSlice(), resourceClaimTemplate(), resourceClaim(), endpoints(), podTemplate(), replicationController(),
 		limitRange(), resourceQuota(),

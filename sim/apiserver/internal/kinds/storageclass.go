@@ -95,13 +95,7 @@ const (
 // validateStorageClass is ValidateStorageClass.
 func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	var errs field.ErrorList
-	p := field.NewPath("provisioner")
-	if c.Provisioner == "" {
-		errs = append(errs, field.Required(p, ""))
-	} else {
-		lower := strings.ToLower(c.Provisioner)
-		errs = append(errs, fields.Invalid(p, lower, validation.IsQualifiedName(lower))...)
-	}
+	errs = append(errs, validateProvisioner(c.Provisioner, field.NewPath("provisioner"))...)
 	errs = append(errs, validateClassParameters(c.Parameters, field.NewPath("parameters"))...)
 	if r := c.ReclaimPolicy; r != nil && *r != "" {
 		errs = append(errs, fields.Supported(*r, field.NewPath("reclaimPolicy"), v1.PersistentVolumeReclaimDelete, v1.PersistentVolumeReclaimRetain)...)
@@ -109,6 +103,14 @@ func validateStorageClass(c *storagev1.StorageClass) field.ErrorList {
 	// Defaulting leaves none without.
 	errs = append(errs, fields.Supported(*c.VolumeBindingMode, field.NewPath("volumeBindingMode"), storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
 	return append(errs, validateTopologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
+}
+
+func validateProvisioner(name string, p *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(p, "")}
+	}
+	lower := strings.ToLower(name)
+	return fields.Invalid(p, lower, validation.IsQualifiedName(lower))
 }
 
 func validateClassParameters(m map[string]string, p *field.Path) field.ErrorList {

@@ -17,6 +17,7 @@ func TestStorageRefused(t *testing.T) {
 		volume     = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\n"
 		claim      = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: x}\n"
 		class      = "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: x}\n"
+		attributes = "apiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {name: x}\n"
 		attachment = "apiVersion: storage.k8s.io/v1\nkind: VolumeAttachment\nmetadata: {name: x}\n"
 		driver     = "apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: x}\n"
 		node       = "apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: x}\n"
@@ -62,6 +63,10 @@ func TestStorageRefused(t *testing.T) {
 		{"topologies", class + "provisioner: a\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: [a, a]}]}]", `allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a"`},
 		{"the same topology", class + "provisioner: a\nallowedTopologies: [{matchLabelExpressions: [{key: z, values: [a]}]}, {matchLabelExpressions: [{key: z, values: [a]}]}]", `allowedTopologies[1].matchLabelExpressions: Duplicate value: ""`},
 		{"empty parameter", class + "provisioner: a\nparameters: {'': b}", `parameters: Invalid value: "": field can not be empty.`},
+
+		{"attributes", attributes + "driverName: a\nparameters: {iops: '1'}", ""},
+		{"no attributes", attributes + "driverName: a", "parameters: Required value: must contain at least one key/value pair"},
+		{"attributes of no driver", attributes + "parameters: {iops: '1'}", "driverName: Required value"},
 
 		{"attachment of nothing", attachment + "spec: {attacher: a, nodeName: m, source: {}}", "spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName"},
 		{"inline volume", attachment + "spec: {attacher: a, nodeName: m, source: {inlineVolumeSpec: {accessModes: [ReadWriteOnce], csi: {driver: d, volumeHandle: h}}}}", ""},
