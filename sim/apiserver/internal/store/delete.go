@@ -242,7 +242,10 @@ func checkNamespacePreconditions(in *kind.Info, ns kind.Object, p *metav1.Precon
 	return nil
 }
 
-// remove takes an object out of the store. It returns what watchers see.
+// remove takes an object out of the store. It returns what watchers see. An update by
+// which an object goes, since it took the last finalizer, isn't written: watchers see
+// the object as it was before (deleteWithoutFinalizers of
+// k8s.io/apiserver/pkg/registry/generic/registry).
 func (s *Store) remove(in *kind.Info, obj kind.Object, verb string) kind.Object {
 	old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName())
 	c := in.Copy(obj)
@@ -278,7 +281,10 @@ func deleteNamespace(s *Store, now time.Time, ns *v1.Namespace, opts metav1.Dele
 		s.commit(watch.Modified, kinds.Namespace, ns, marked, "delete", "")
 		return marked, nil
 	}
-	return finishNamespace(s, ns), nil
+	if !free(ns) {
+		return ns, nil
+	}
+	return s.remove(in, ns, "delete"), nil
 }
 
 // withNamespaceFinalizers is withPropagation for namespaces, where not to orphan is to
@@ -321,18 +327,17 @@ func (s *Store) FinalizeNamespace(name string) error {
 	}
 	c := *ns
 	c.Spec.Finalizers = slices.DeleteFunc(slices.Clone(ns.Spec.Finalizers), func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
-	s.commit(watch.Modified, kinds.Namespace, ns, &c, "update", "finalize")
-	finishNamespace(s, &c)
+	if free(&c) {
+		s.remove(s.info(kinds.Namespace), ns, "delete")
+	} else {
+		s.commit(watch.Modified, kinds.Namespace, ns, &c, "update", "finalize")
+	}
 	return nil
 }
 
-// finishNamespace removes a namespace that is being deleted and that nothing
-// holds.
-func finishNamespace(s *Store, ns *v1.Namespace) *v1.Namespace {
-	if ns.DeletionTimestamp == nil || len(ns.Spec.Finalizers)+len(ns.Finalizers) > 0 {
-		return ns
-	}
-	return s.remove(s.info(kinds.Namespace), ns, "delete").(*v1.Namespace)
+// free reports whether a namespace is being deleted and nothing holds it.
+func free(ns *v1.Namespace) bool {
+	return ns.DeletionTimestamp != nil && len(ns.Spec.Finalizers)+len(ns.Finalizers) == 0
 }
 
 // DropAll takes out all objects of a kind, whatever holds them.

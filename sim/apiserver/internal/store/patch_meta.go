@@ -48,7 +48,7 @@ func (s *Store) PatchMeta(k kind.Kind, namespace, name string, uid types.UID, p 
 	switch period := c.GetDeletionGracePeriodSeconds(); {
 	case !changed:
 	case len(c.GetFinalizers()) == 0 && c.GetDeletionTimestamp() != nil && (period == nil || *period == 0):
-		s.remove(in, c, "patch")
+		s.remove(in, old, "patch")
 	default:
 		s.commit(watch.Modified, k, old, c, "patch", "")
 	}
@@ -71,7 +71,7 @@ func (s *Store) PatchPodMeta(now time.Time, namespace, name string, uid types.UI
 	c := *old
 	edit(&c.ObjectMeta)
 	if len(c.Finalizers) == 0 && c.DeletionTimestamp != nil && c.DeletionGracePeriodSeconds != nil && *c.DeletionGracePeriodSeconds == 0 {
-		s.remove(in, &c, "patch")
+		s.remove(in, old, "patch")
 		return &c, nil
 	}
 	s.commit(watch.Modified, kinds.Pod, old, &c, "patch", "")

@@ -250,7 +250,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 		return stored, nil
 	}
 	if goneByUpdate(obj, stored) {
-		s.remove(in, obj, verb)
+		s.remove(in, stored, verb)
 		return obj, nil
 	}
 	s.commit(watch.Modified, in.Kind, stored, obj, verb, sub)
@@ -408,7 +408,7 @@ func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node 
 	// The pod has its node: what preemption held for it is free.
 	c.Status.NominatedNodeName = "" // ClearingNominatedNodeNameAfterBinding
 	c.Status.Conditions = withCondition(c.Status.Conditions, v1.PodCondition{
-		Type: v1.PodScheduled, Status: v1.ConditionTrue, ObservedGeneration: pod.Generation, LastTransitionTime: asjson.Time(now)})
+		Type: v1.PodScheduled, Status: v1.ConditionTrue, LastTransitionTime: asjson.Time(now)})
 	s.commit(watch.Modified, kinds.Pod, pod, &c, "bind", "binding")
 	return &c, nil
 }

@@ -104,11 +104,11 @@ func TestDeletion(t *testing.T) {
 		fill func(*rig)
 		want []string
 	}{
-		{"empty", func(*rig) {}, []string{"5s 5 well", "5s finalized", "5s gone"}},
+		{"empty", func(*rig) {}, []string{"5s 5 well", "5s gone"}},
 		{"what goes at once", func(r *rig) {
 			r.configMap("a")
 			r.pod("pending", "", 30)
-		}, []string{"5s 5 well", "5s finalized", "5s gone"}},
+		}, []string{"5s 5 well", "5s gone"}},
 		// The change of the conditions has it looked at again at 10 s; 30 s of grace
 		// make 16 s until the next look. While there are pods nothing tells what remains.
 		{"pods first", func(r *rig) {
@@ -120,12 +120,12 @@ func TestDeletion(t *testing.T) {
 				}
 				r.ended("web")
 			})
-		}, []string{"5s 5 well", "26s finalized", "26s gone"}},
+		}, []string{"5s 5 well", "26s gone"}},
 		// Retries come after 5 ms, 10 ms, ...: the eleventh 10.2 s after the first look.
 		{"a pod that ignores its grace period", func(r *rig) {
 			r.pod("web", "n", 2)
 			r.at(12*time.Second, func() { r.ended("web") })
-		}, []string{"5s " + failed + "unexpected items still remain in namespace: team for gvr: /v1, Resource=pods)", "15s 5 well", "15s finalized", "15s gone"}},
+		}, []string{"5s " + failed + "unexpected items still remain in namespace: team for gvr: /v1, Resource=pods)", "15s 5 well", "15s gone"}},
 		// A finalizer is thought to take 15 s, which make 8 s until the next look, but
 		// for a change's 5 s: 5, 10, 18, 23 s.
 		{"finalizers", func(r *rig) {
@@ -137,13 +137,13 @@ func TestDeletion(t *testing.T) {
 		}, []string{
 			"5s " + remain + "configmaps. has 2 resource instances) NamespaceFinalizersRemaining(SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/a in 1 resource instances, example.com/x in 2 resource instances)",
 			"18s " + remain + "configmaps. has 1 resource instances) NamespaceFinalizersRemaining(SomeFinalizersRemain: Some content in the namespace has finalizers remaining: example.com/a in 1 resource instances, example.com/x in 1 resource instances)",
-			"23s 5 well", "23s finalized", "23s gone",
+			"23s 5 well", "23s gone",
 		}},
 		{"errors of the API", func(r *rig) {
 			r.configMap("a")
 			remove := r.srv.AddFault(apiserver.Fault{Node: component, Verb: "deletecollection", Resource: "configmaps", Code: 500, Message: "out of order"})
 			r.at(12*time.Second, remove)
-		}, []string{"5s " + failed + "out of order)", "15s 5 well", "15s finalized", "15s gone"}},
+		}, []string{"5s " + failed + "out of order)", "15s 5 well", "15s gone"}},
 		{"a finalizer of its own", func(r *rig) {
 			ns := r.srv.Store().Lookup(apiserver.KindNamespace, "", "team").DeepCopyObject().(*v1.Namespace)
 			ns.Finalizers = []string{"example.com/x"}
