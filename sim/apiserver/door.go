@@ -76,6 +76,10 @@ const (
 	KindCustomResourceDefinition = kinds.CustomResourceDefinition
 )
 
+// UnsetReplicas is the number of a scale whose custom resource doesn't say how many are
+// asked for.
+const UnsetReplicas = kind.UnsetReplicas
+
 // Finalizers that admission gives volumes and claims, which stay while they are used.
 const (
 	VolumeProtection = admission.VolumeProtection

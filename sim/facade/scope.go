@@ -223,7 +223,7 @@ func typedKind(f *Facade, row *apiserver.KindInfo, view *apiserver.KindView, con
 	k := &servedKind{row: row, storage: &storage{f: f, row: row, view: view}, deprecated: f.types.deprecated(gvk)}
 	for _, sub := range subresources(row) {
 		scope := newScope(k.storage, sub)
-		scope.Serializer, scope.ParameterCodec = f.types.codecs, f.types.parameters
+		scope.Serializer, scope.ParameterCodec = typedCodecs{f.types.codecs, f.types.scheme}, f.types.parameters
 		scope.Creater, scope.Defaulter, scope.Typer = f.types.scheme, f.types.scheme, f.types.scheme
 		scope.Convertor, scope.UnsafeConvertor = fieldLabels{f.types.scheme, row, view}, runtime.UnsafeObjectConvertor(f.types.scheme)
 		convertor := runtime.ObjectConvertor(f.types.scheme)

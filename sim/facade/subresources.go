@@ -125,9 +125,13 @@ func (*evictions) New() runtime.Object { return &policyv1.Eviction{} }
 
 // Create implements rest.NamedCreater.
 func (e *evictions) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	eviction := obj.(*policyv1.Eviction)
+	if eviction.Name != name {
+		return nil, apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+	}
 	var how metav1.DeleteOptions
-	if o := obj.(*policyv1.Eviction).DeleteOptions; o != nil {
-		how = *o
+	if eviction.DeleteOptions != nil {
+		how = *eviction.DeleteOptions
 	}
 	err := e.do(ctx, func(api *apiserver.Server) (err error) {
 		if err := validate(ctx, obj); err != nil {
@@ -183,6 +187,9 @@ func (*scaleStorage) New() runtime.Object { return &autoscalingv1.Scale{} }
 func (s *scaleStorage) Get(ctx context.Context, name string, _ *metav1.GetOptions) (out runtime.Object, err error) {
 	err = s.do(ctx, func(api *apiserver.Server) error {
 		scale, err := api.GetScale(s.row.Kind, request.NamespaceValue(ctx), name)
+		if err == nil && scale.Spec.Replicas == apiserver.UnsetReplicas {
+			return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.row.Custom.Scale.Path()))
+		}
 		out = scale
 		return err
 	})

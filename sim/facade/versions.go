@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/versioning"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -170,6 +171,32 @@ func (v versions) convertList(in runtime.Object, target runtime.GroupVersioner, 
 	}
 	out.GetObjectKind().SetGroupVersionKind(gvk)
 	return out, nil
+}
+
+// typedCodecs is the runtime.NegotiatedSerializer of a kind without views.
+type typedCodecs struct {
+	serializer.CodecFactory
+	types *runtime.Scheme
+}
+
+// DecoderToVersion implements runtime.NegotiatedSerializer.
+func (c typedCodecs) DecoderToVersion(d runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
+	return versioning.NewCodec(nil, d, otherVersions{c.types}, c.types, c.types, c.types, nil, gv, c.types.Name())
+}
+
+// otherVersions lets pass what says that it is of another version of the same kind, empty:
+// handlers refuse it for its version, once they see it.
+type otherVersions struct{ *runtime.Scheme }
+
+// Convert implements runtime.ObjectConvertor.
+func (o otherVersions) Convert(in, out, context any) error {
+	err := o.Scheme.Convert(in, out, context)
+	from, ok1 := in.(runtime.Object)
+	into, ok2 := out.(runtime.Object)
+	if err != nil && ok1 && ok2 && reflect.TypeOf(from).Elem().Name() == reflect.TypeOf(into).Elem().Name() {
+		return nil
+	}
+	return err
 }
 
 // versionedCodecs is the runtime.NegotiatedSerializer of a kind with views.

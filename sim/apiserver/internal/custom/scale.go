@@ -31,27 +31,30 @@ func newScale(s *apiextensionsv1.CustomResourceSubresourceScale) *kind.CustomSca
 	replicas := splitPath(s.SpecReplicasPath)
 	return &kind.CustomScale{
 		Replicas: replicas,
-		Of: func(o kind.Object) (*autoscalingv1.Scale, bool, error) {
+		Of: func(o kind.Object) (*autoscalingv1.Scale, error) {
 			want, ok, err := unstructured.NestedInt64(content(o), replicas...)
 			if err != nil {
-				return nil, false, fmt.Errorf("%s: %w", s.SpecReplicasPath, err)
+				return nil, fmt.Errorf("%s: %w", s.SpecReplicasPath, err)
 			}
 			have, _, err := unstructured.NestedInt64(content(o), splitPath(s.StatusReplicasPath)...)
 			if err != nil {
-				return nil, false, fmt.Errorf("%s: %w", s.StatusReplicasPath, err)
+				return nil, fmt.Errorf("%s: %w", s.StatusReplicasPath, err)
 			}
 			var selector string
 			if path := selectorPath(s); path != "" {
 				if selector, _, err = unstructured.NestedString(content(o), splitPath(path)...); err != nil {
-					return nil, false, fmt.Errorf("%s: %w", path, err)
+					return nil, fmt.Errorf("%s: %w", path, err)
 				}
+			}
+			if !ok {
+				want = kind.UnsetReplicas
 			}
 			return &autoscalingv1.Scale{
 				TypeMeta:   metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"},
 				ObjectMeta: metav1.ObjectMeta{Name: o.GetName(), Namespace: o.GetNamespace(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp()},
 				Spec:       autoscalingv1.ScaleSpec{Replicas: int32(want)},
 				Status:     autoscalingv1.ScaleStatus{Replicas: int32(have), Selector: selector},
-			}, ok, nil
+			}, nil
 		},
 		Set: func(o kind.Object, n int32) error {
 			return unstructured.SetNestedField(content(o), int64(n), replicas...)

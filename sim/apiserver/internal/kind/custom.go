@@ -1,6 +1,9 @@
 package kind
 
 import (
+	"math"
+	"strings"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -33,12 +36,18 @@ type Custom struct {
 type CustomScale struct {
 	// Replicas is the path of the number that is asked for.
 	Replicas []string
-	// Of returns an object's scale, and whether it says how many are asked for. The
-	// error names a field of another type.
-	Of func(Object) (*autoscalingv1.Scale, bool, error)
+	// Of returns an object's scale; its number is UnsetReplicas where the object doesn't
+	// say how many are asked for. The error names a field of another type.
+	Of func(Object) (*autoscalingv1.Scale, error)
 	// Set sets, in an object that is the caller's own, how many are asked for.
 	Set func(o Object, replicas int32) error
 }
+
+// UnsetReplicas is a number that nobody can ask for.
+const UnsetReplicas = math.MinInt32
+
+// Path is where the number is, as definitions have it: ".spec.replicas".
+func (c *CustomScale) Path() string { return "." + strings.Join(c.Replicas, ".") }
 
 // Served returns the row of an object's version; nil: that version isn't served.
 func (in *Info) Served(version string) *Info {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -16,8 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// GetScale returns the scale of a Deployment, a ReplicaSet or a StatefulSet.
-// Errors: NotFound, BadRequest (the kind has none).
+// GetScale returns the scale of a workload or a custom resource, whose number may be
+// kind.UnsetReplicas. Errors: NotFound, BadRequest (the kind has none).
 func (s *Store) GetScale(k kind.Kind, namespace, name string) (*autoscalingv1.Scale, error) {
 	obj, err := s.Get(k, namespace, name)
 	if err != nil {
@@ -83,18 +82,14 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	return s.GetScale(k, scale.Namespace, scale.Name)
 }
 
-// customScale is GetScale of a custom resource. A scale that doesn't say how many are
-// asked for is a status 500.
+// customScale is GetScale of a custom resource.
 func customScale(obj kind.Object, in *kind.Info) (*autoscalingv1.Scale, error) {
 	if in.Custom.Scale == nil {
 		return nil, errNoSubresource(in, "scale")
 	}
-	scale, ok, err := in.Custom.Scale.Of(obj)
-	switch {
-	case err != nil:
+	scale, err := in.Custom.Scale.Of(obj)
+	if err != nil {
 		return nil, ErrInternal(err)
-	case !ok:
-		return nil, apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", "."+strings.Join(in.Custom.Scale.Replicas, ".")))
 	}
 	return scale, nil
 }
@@ -104,6 +99,9 @@ func customScale(obj kind.Object, in *kind.Info) (*autoscalingv1.Scale, error) {
 func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	if in.Custom.Scale == nil {
 		return nil, errNoSubresource(in, "scale")
+	}
+	if scale.Spec.Replicas == kind.UnsetReplicas {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", in.Custom.Scale.Path()))
 	}
 	obj := old.DeepCopyObject().(kind.Object)
 	if err := in.Custom.Scale.Set(obj, scale.Spec.Replicas); err != nil {
