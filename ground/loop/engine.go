@@ -220,6 +220,17 @@ func (e *Engine) RunUntil(limit time.Time) error {
 	return e.err
 }
 
+// NextDue returns when the first step of any loop is due, with what was sent and
+// not yet taken in; false: nothing is. It is for use between runs.
+func (e *Engine) NextDue() (at time.Time, ok bool) {
+	e.regain()
+	due := int64(math.MaxInt64)
+	for _, l := range e.loops {
+		due = min(due, l.next())
+	}
+	return time.Unix(0, due).UTC(), due != math.MaxInt64
+}
+
 // regain takes up what was done to the loops while none ran.
 func (e *Engine) regain() {
 	for _, l := range e.loops {

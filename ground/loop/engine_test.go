@@ -105,6 +105,29 @@ func TestALimitWithinAWindow(t *testing.T) {
 	}
 }
 
+// TestNextDue: what is due next may be a timer, or a message that nobody has taken in.
+func TestNextDue(t *testing.T) {
+	e, _ := NewEngine(EngineOptions{Workers: 1})
+	defer e.Close()
+	if at, ok := e.NextDue(); ok {
+		t.Errorf("nothing is due, but at %v", at)
+	}
+	a, b := e.NewLoop("a"), e.NewLoop("b")
+	a.Root().After(time.Minute, func() { a.Send(b, 9*time.Millisecond, 1, func() {}) })
+	for i, want := range []time.Duration{time.Minute, time.Minute + 9*time.Millisecond} {
+		at, ok := e.NextDue()
+		if !ok || at.Sub(Epoch()) != want {
+			t.Errorf("%d: due at %v, %v, want %v", i, at, ok, want)
+		}
+		if err := e.RunUntil(at.Add(time.Microsecond)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at, ok := e.NextDue(); ok {
+		t.Errorf("all is done, but something is due at %v", at)
+	}
+}
+
 func TestTooShortALookahead(t *testing.T) {
 	if _, err := NewEngine(EngineOptions{Lookahead: time.Microsecond}); err == nil {
 		t.Error("taken")
