@@ -92,7 +92,7 @@ func (d *bubbleDoor) Do(ctx context.Context, fn func()) error {
 }
 
 // Deliver implements Door: no two deliveries are at one instant.
-func (d *bubbleDoor) Deliver(fn func()) {
+func (d *bubbleDoor) Deliver(_ context.Context, fn func()) {
 	at := time.Now().Add(latency)
 	if !at.After(d.last) {
 		at = d.last.Add(time.Microsecond)
@@ -122,7 +122,7 @@ func (d *bubbleDoor) pump() {
 		d.mu.Unlock()
 		for _, c := range due {
 			c.fn()
-			d.Deliver(func() { close(c.ok) })
+			d.Deliver(context.Background(), func() { close(c.ok) })
 		}
 		timer.Reset(time.Until(next))
 		select {
@@ -454,7 +454,7 @@ func TestEndedWatches(t *testing.T) {
 	f := New(Options{API: api, Door: NewRealDoor(l, nil)})
 	k := f.kinds.find(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
 	for range 3 {
-		w, err := f.watches.add(k.storage, "", &metainternalversion.ListOptions{})
+		w, err := f.watches.add(context.Background(), k.storage, "", &metainternalversion.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

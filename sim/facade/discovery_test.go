@@ -23,7 +23,7 @@ func (d *handDoor) Do(_ context.Context, fn func()) error {
 	return d.err
 }
 
-func (*handDoor) Deliver(fn func()) { fn() }
+func (*handDoor) Deliver(_ context.Context, fn func()) { fn() }
 
 // byHand returns a facade whose requests are handled at once, and its door.
 func byHand(t *testing.T) (*Facade, *handDoor) {

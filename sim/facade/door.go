@@ -10,7 +10,7 @@ type Door interface {
 	// as a request that was sent arrives. The error is the door's own: no answer came.
 	Do(ctx context.Context, fn func()) error
 	// Deliver is called on the API's loop: fn runs when a message that leaves the
-	// API now has arrived at a client. What is delivered to one client keeps its order.
-	// fn does not wait.
-	Deliver(fn func())
+	// API now, for the request of the context, has arrived at the client. What is
+	// delivered to one client keeps its order. fn does not wait.
+	Deliver(ctx context.Context, fn func())
 }

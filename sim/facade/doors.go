@@ -38,7 +38,7 @@ func (d *RealDoor) Do(ctx context.Context, fn func()) error {
 }
 
 // Deliver implements Door.
-func (d *RealDoor) Deliver(fn func()) { fn() }
+func (d *RealDoor) Deliver(_ context.Context, fn func()) { fn() }
 
 // PacedDoor is the way to an API on an engine that follows the wall clock (loop.Pacer):
 // a request is served between two windows of the engine, as soon as it comes.
@@ -59,4 +59,4 @@ func (d *PacedDoor) Do(_ context.Context, fn func()) error {
 }
 
 // Deliver implements Door.
-func (d *PacedDoor) Deliver(fn func()) { fn() }
+func (d *PacedDoor) Deliver(_ context.Context, fn func()) { fn() }

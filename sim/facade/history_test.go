@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -254,7 +255,7 @@ func TestSlowWatch(t *testing.T) {
 	for i := range 2 * watchBuffer {
 		make(i)
 	}
-	w, err := f.watches.add(s, "", &metainternalversion.ListOptions{})
+	w, err := f.watches.add(context.Background(), s, "", &metainternalversion.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func (s *storage) Watch(ctx context.Context, options *metainternalversion.ListOp
 	var one *watcher
 	err := s.do(ctx, func(api *apiserver.Server) (err error) {
 		if err = ctx.Err(); err == nil {
-			one, err = s.f.watches.add(s, request.NamespaceValue(ctx), options)
+			one, err = s.f.watches.add(ctx, s, request.NamespaceValue(ctx), options)
 		}
 		if err == nil {
 			context.AfterFunc(ctx, one.Stop)

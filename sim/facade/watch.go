@@ -2,6 +2,7 @@ package facade
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -246,14 +247,14 @@ func (w *watches) definitionGone(c apiserver.Change) {
 
 // add begins a watch. What is wrong with its version beyond its form is told by an event,
 // as upstream's watch cache does.
-func (w *watches) add(s *storage, namespace string, o *metainternalversion.ListOptions) (*watcher, error) {
+func (w *watches) add(ctx context.Context, s *storage, namespace string, o *metainternalversion.ListOptions) (*watcher, error) {
 	version, err := parseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
 	k := w.of(s.row.Kind)
 	one := &watcher{
-		w: w, s: s, namespace: namespace, sel: selectionOf(o), after: version,
+		ctx: ctx, w: w, s: s, namespace: namespace, sel: selectionOf(o), after: version,
 		out: make(chan watch.Event, watchAhead), wake: make(chan struct{}, 1), quit: make(chan struct{}),
 	}
 	first, err := one.firstEvents(k, version, o)
@@ -325,6 +326,7 @@ const watchAhead = 64
 // watcher is one watch. What is told is queued when it arrives, and made into events by a
 // goroutine when they are read: 10,000 objects to begin with are shared until then.
 type watcher struct {
+	ctx       context.Context // of the request
 	w         *watches
 	s         *storage
 	namespace string
@@ -387,7 +389,7 @@ func (o *watcher) show(t told) watch.Event {
 
 // send has something told.
 func (o *watcher) send(list ...told) {
-	o.w.o.Door.Deliver(func() {
+	o.w.o.Door.Deliver(o.ctx, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		switch {
@@ -404,7 +406,7 @@ func (o *watcher) send(list ...told) {
 
 // end ends the watch after what has been sent.
 func (o *watcher) end() {
-	o.w.o.Door.Deliver(func() {
+	o.w.o.Door.Deliver(o.ctx, func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.ending = true
