@@ -79,6 +79,12 @@ type Expectation struct {
 // must then be kept.
 func (x *Expectation) NeedsCRICalls() bool { return x.reads.all&readsCRI != 0 }
 
+// NeedsHistory reports whether the expression reads what was before, which must then be
+// noted from the start.
+func (x *Expectation) NeedsHistory() bool {
+	return x.reads.all&(readsPodHistory|readsNodeHistory) != 0 || len(x.reads.histPods)+len(x.reads.histNodes) > 0
+}
+
 // deps is what an expression reads. A change that none of it names has no effect on the
 // expression, and is passed over.
 type deps struct {

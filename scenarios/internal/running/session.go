@@ -1,13 +1,16 @@
 package running
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/result"
 	"github.com/drydock-sim/drydock/sim"
 )
@@ -26,7 +29,10 @@ type SessionOptions struct {
 // Session is a scenario's cluster in somebody else's hands: who opened it runs the
 // engine, and has the timeline happen. It has no end, and expectations are not judged.
 // All methods but Parse are for use while no loop runs.
-type Session struct{ p *performance }
+type Session struct {
+	p        *performance
+	compiler *expect.Compiler // of Judge; nil before the first
+}
 
 // Open makes a scenario's cluster, at its beginning. The scenario is only read.
 func Open(s *document.Scenario, opts SessionOptions) (*Session, error) {
@@ -45,7 +51,7 @@ func Open(s *document.Scenario, opts SessionOptions) (*Session, error) {
 		}
 		return nil, fmt.Errorf("scenario %s: %w", s.Metadata.Name, err)
 	}
-	return &Session{p}, nil
+	return &Session{p: p}, nil
 }
 
 // Cluster returns the session's cluster.
@@ -70,6 +76,32 @@ func (s *Session) Parse(data []byte) (*document.Action, error) {
 
 // Act does something that a timeline can do, now. The error is the API's or a node's.
 func (s *Session) Act(a *document.Action) error { return a.Does.Do(stage{s.p, a.Pos.String()}) }
+
+// Judge judges an expression in CEL over the cluster's state, as of now. The error is
+// what is wrong with the expression. What looks back (phases, transitions) or at calls of
+// the runtime is refused, since a session keeps neither.
+func (s *Session) Judge(expr string) (expect.Verdict, error) {
+	if s.compiler == nil {
+		c, err := expect.NewCompiler()
+		if err != nil {
+			return expect.Verdict{}, err
+		}
+		s.compiler = c
+	}
+	now := s.p.cluster.Now()
+	x, errs := s.compiler.Compile(expect.Source{Form: expect.At, T: now, Expr: strings.TrimSpace(expr)})
+	switch {
+	case len(errs) > 0:
+		return expect.Verdict{}, fmt.Errorf("line %d, column %d: %w", errs[0].Line, errs[0].Column, errs[0])
+	case x.NeedsCRICalls():
+		return expect.Verdict{}, errors.New("criCalls() is for scenario files: here nobody keeps them")
+	case x.NeedsHistory():
+		return expect.Verdict{}, errors.New("what was before (phases, transitions) is for scenario files: here nobody keeps it")
+	}
+	e := expect.New([]*expect.Expectation{x}, s.p.state, expect.Options{})
+	e.Begin()
+	return e.Finish(now, false)[0], nil
+}
 
 // Notices returns what of the timeline failed, and warnings, that it has not returned
 // before.
