@@ -31,6 +31,7 @@ var floors = []string{
 	"docs",
 	"cmd",
 	"conformance",
+	"drydocktest",
 	"up",
 	"scale",
 	"scenarios",
@@ -105,6 +106,8 @@ var edges = []edge{
 	{dir: "conformance", exempt: everything, sealed: true},
 	// Clusters that clients reach.
 	{dir: "up", exempt: everything, sealed: true},
+	// Clusters in bubbles, and the tests' goroutines.
+	{dir: "drydocktest", exempt: everything, sealed: true},
 }
 
 // exemption returns what a file may do that a deterministic one may not.

@@ -1,0 +1,172 @@
+package drydocktest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/sim/facade"
+)
+
+// Options say what a test's cluster is.
+type Options struct {
+	// Scenario is the file of a scenario: the cluster's nodes, what happens to it and
+	// when. Its expectations are not judged, and it doesn't end.
+	Scenario string
+	// Nodes is how many nodes there are in the place of a scenario: node-0, node-1 and
+	// so on.
+	Nodes int
+	// CRDs are files, or directories of files, with CustomResourceDefinitions. They are
+	// established when the test begins.
+	CRDs []string
+	// Seed decides what is drawn. 0 means 1.
+	Seed uint64
+}
+
+// Run runs a test in a bubble with a cluster of its own. The time of both begins at
+// 2026-01-01T00:00:00Z and passes as fast as the machine can, whenever nothing in the
+// bubble has anything to do. What the test has started ends with it.
+//
+// Process-wide sources of randomness are given the seed meanwhile, so t and the tests
+// above it must not be parallel.
+func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
+	t.Helper()
+	if o.Seed == 0 {
+		o.Seed = 1
+	}
+	s, err := o.scenario()
+	if err != nil {
+		t.Fatalf("drydocktest: %v", err)
+	}
+	definitions, err := readDefinitions(o.CRDs)
+	if err != nil {
+		t.Fatalf("drydocktest: %v", err)
+	}
+	pinRandomness(t, o.Seed)
+	withoutBackoff(t)
+	logToTest(t)
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(loop.Epoch())) // bubbles begin in the year 2000
+		c, err := open(t, o, s)
+		if err != nil {
+			t.Fatalf("drydocktest: %v", err)
+		}
+		t.Cleanup(c.close)
+		if err := c.define(definitions); err != nil {
+			t.Fatalf("drydocktest: %v", err)
+		}
+		body(t, c)
+	})
+}
+
+// scenario is the scenario that the options name.
+func (o *Options) scenario() (*scenarios.Scenario, error) {
+	s := scenarios.Scenario{Metadata: scenarios.Metadata{Name: "test"}}
+	switch {
+	case o.Scenario != "" && o.Nodes != 0:
+		return nil, errors.New("Options has a Scenario, which says what nodes there are, and a number of Nodes")
+	case o.Nodes < 0:
+		return nil, fmt.Errorf("Options.Nodes is %d", o.Nodes)
+	case o.Scenario != "":
+		list, err := scenarios.Load(o.Scenario, scenarios.LoadOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if len(list) != 1 {
+			return nil, fmt.Errorf("%s has %d scenarios, want one", o.Scenario, len(list))
+		}
+		s = *list[0]
+	case o.Nodes > 0:
+		s.Spec.Nodes = []document.NodeGroup{{Name: "node", Count: &o.Nodes}}
+	}
+	if s.Spec.KubeletRestart == nil {
+		s.Spec.KubeletRestart = &document.KubeletRestart{}
+	}
+	return &s, nil
+}
+
+// open makes a cluster in the present bubble, and has its time run.
+func open(t *testing.T, o Options, s *scenarios.Scenario) (*Cluster, error) {
+	c := &Cluster{t: t, seed: o.Seed}
+	var err error
+	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true}); err != nil {
+		return nil, err
+	}
+	c.pump = newPump(c.session, c.failed)
+	c.door = newDoor(c.pump)
+	c.facade = facade.New(facade.Options{
+		API: c.session.Cluster().API(), Door: c.door,
+		// Each client is who it says it is.
+		Authenticate: func(name string) user.Info {
+			return &user.DefaultInfo{Name: name, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+		},
+	})
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	go c.pump.run()
+	return c, nil
+}
+
+// failed is told of an error that ended the simulation.
+func (c *Cluster) failed(err error) {
+	c.t.Errorf("drydocktest: the simulation failed: %v", err)
+	c.cancel()
+}
+
+// lastWords is for how long the API still answers when what the test has started has
+// ended, such as to a recorder that tells of it.
+const lastWords = time.Second
+
+// stragglers is how long goroutines that are not waited for have to end.
+const stragglers = 10 * time.Minute
+
+// close ends all that the test has started, then the cluster.
+func (c *Cluster) close() {
+	c.cancel()
+	for _, p := range c.procs {
+		p.end()
+	}
+	time.Sleep(lastWords)
+	close(c.pump.quit)
+	<-c.pump.stopped
+	// What client libraries leave behind gives up after some tries, such as recorders of
+	// events. Time costs nothing now.
+	time.Sleep(stragglers)
+	if err := c.session.Close(); err != nil {
+		c.t.Errorf("drydocktest: %v", err)
+	}
+}
+
+// newTransport returns a client's way to the cluster.
+func (c *Cluster) newTransport(who string) *transport {
+	return &transport{who: who, seed: c.seed, next: facade.Transport{Handler: http.HandlerFunc(c.facade.ServeHTTP)}, watches: map[string]uint64{}}
+}
+
+// define has definitions established.
+func (c *Cluster) define(list []definition) error {
+	for _, d := range list {
+		if err := c.act(fmt.Sprintf("{apply: {manifest: %s}}", d.json)); err != nil {
+			return fmt.Errorf("%s: %w", d.file, err)
+		}
+	}
+	if len(list) > 0 {
+		time.Sleep(time.Second) // far more than they take
+	}
+	names := slices.Collect(func(yield func(string) bool) {
+		for _, d := range list {
+			if !yield(d.name) {
+				return
+			}
+		}
+	})
+	return c.established(names)
+}

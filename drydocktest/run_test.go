@@ -1,0 +1,52 @@
+package drydocktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+)
+
+// TestAnInformerInVirtualTime has pods that crash seen by an informer for an hour, twice
+// with the same trace.
+func TestAnInformerInVirtualTime(t *testing.T) {
+	var hashes []uint64
+	for range 2 {
+		Run(t, Options{Nodes: 2, Seed: 7}, func(t *testing.T, c *Cluster) {
+			updates := 0
+			c.Go("watcher", func(ctx context.Context) error {
+				factory := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(c.Config("watcher")), 0)
+				_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }})
+				if err != nil {
+					return err
+				}
+				factory.Start(ctx.Done())
+				<-ctx.Done()
+				factory.Shutdown()
+				return ctx.Err()
+			})
+			user := c.Client("user", scheme.Scheme)
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "crashes"}}
+			pod.Spec.Containers = []v1.Container{{Name: "app", Image: "busybox", Command: []string{"sh", "-c", "sleep 10; exit 1"}}}
+			time.Sleep(10 * time.Second) // the default service account comes
+			if err := user.Create(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			c.Expect(t, `restarts("default/crashes") >= 10`)
+			if updates < 20 {
+				t.Errorf("%d updates were seen", updates)
+			}
+			hashes = append(hashes, c.Hash())
+		})
+	}
+	if hashes[0] != hashes[1] {
+		t.Errorf("hashes %x", hashes)
+	}
+}

@@ -1,0 +1,54 @@
+package drydocktest
+
+import (
+	"context"
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+	"math/rand"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/cryptotest"
+	"time"
+
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+)
+
+// pinRandomness gives the sources of randomness that client libraries share a seed, for
+// the time of a test: crypto/rand (UUIDs of leader elections), math/rand (jitter), and
+// apimachinery's (generated names). What draws from math/rand/v2 can't be reached.
+func pinRandomness(t *testing.T, seed uint64) {
+	cryptotest.SetGlobalRandom(t, seed)
+	// rand.Seed does nothing unless this setting of the runtime says so.
+	was, had := os.LookupEnv("GODEBUG")
+	settings := slices.DeleteFunc(strings.Split(was, ","), func(s string) bool { return s == "" || strings.HasPrefix(s, "randseednop=") })
+	t.Setenv("GODEBUG", strings.Join(append(settings, "randseednop=0"), ","))
+	rand.Seed(int64(seed)) //nolint:staticcheck // only the global source is shared with libraries
+	if had {
+		os.Setenv("GODEBUG", was)
+	} else {
+		os.Unsetenv("GODEBUG")
+	}
+	utilrand.Seed(int64(seed))
+}
+
+// withoutBackoff takes from apimachinery's handlers of errors the one that holds up who
+// reports errors more often than each millisecond: the bubble's time would pass for it.
+func withoutBackoff(t *testing.T) {
+	was := utilruntime.ErrorHandlers
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{
+		func(_ context.Context, err error, msg string, _ ...any) { t.Logf("%s: %v", msg, err) },
+	}
+	t.Cleanup(func() { utilruntime.ErrorHandlers = was })
+}
+
+// logToTest has what libraries log by klog be the test's, which shows it if it fails.
+func logToTest(t *testing.T) {
+	state := klog.CaptureState()
+	t.Cleanup(state.Restore)
+	klog.SetLogger(funcr.New(func(prefix, args string) {
+		t.Logf("%s %s %s", time.Now().UTC().Format("15:04:05.000"), prefix, args)
+	}, funcr.Options{}))
+}

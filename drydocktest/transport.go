@@ -1,0 +1,78 @@
+package drydocktest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/facade"
+)
+
+// transport is a client's way to the cluster: an http.RoundTripper without sockets, which
+// a bubble can't have.
+type transport struct {
+	who  string
+	seed uint64
+	next facade.Transport
+
+	mu      sync.Mutex
+	watches map[string]uint64 // how many were begun, by path
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil && req.Body != http.NoBody {
+		var err error
+		body, err = io.ReadAll(req.Body)
+		if err := req.Body.Close(); err != nil {
+			return nil, err
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	u := *req.URL
+	if facade.IsWatch(req) {
+		// Clients draw how long a watch lasts, and those that race draw each other's.
+		q := u.Query()
+		q.Del("timeoutSeconds")
+		u.RawQuery = q.Encode()
+		q.Set("timeoutSeconds", strconv.Itoa(t.watchSeconds(u.RequestURI())))
+		u.RawQuery = q.Encode()
+	}
+	c := &call{who: t.who, key: req.Method + " " + u.RequestURI() + " " + string(body)}
+	out := req.Clone(context.WithValue(req.Context(), callKey{}, c))
+	out.URL, out.Body = &u, io.NopCloser(bytes.NewReader(body))
+	out.Header.Set("Authorization", "Bearer "+t.who)
+	resp, err := t.next.RoundTrip(out)
+	if resp != nil {
+		resp.Request = req
+	}
+	if err != nil {
+		return nil, fmt.Errorf("drydocktest: %w", err)
+	}
+	return resp, nil
+}
+
+// The server ends a watch after 5 to 10 minutes, as long as client-go's reflectors ask
+// for.
+const (
+	watchMin = 5 * time.Minute
+	watchMax = 10 * time.Minute
+)
+
+// watchSeconds draws how long a watch lasts.
+func (t *transport) watchSeconds(path string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watches[path]++
+	draw := loop.Hash(t.seed, []string{"client/watch", t.who, path}, t.watches[path])
+	return int(watchMin/time.Second) + int(draw%uint64((watchMax-watchMin)/time.Second))
+}
