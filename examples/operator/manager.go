@@ -1,0 +1,39 @@
+package operator
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// Options are the operator's.
+type Options struct {
+	// Concurrent is how many shops are seen to at once. 0 means 1.
+	Concurrent int
+	// SameName has a second manager in this process have the same controller, as tests
+	// want.
+	SameName bool
+}
+
+// NewManager returns a manager with the operator's controller. It waits until it leads.
+func NewManager(config *rest.Config, o Options) (manager.Manager, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: "shop-operator", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, ctrl.NewControllerManagedBy(mgr).For(&Shop{}).Owns(&appsv1.Deployment{}).Owns(&v1.ConfigMap{}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrent, 1), SkipNameValidation: &o.SameName}).
+		Complete(&Reconciler{mgr.GetClient()})
+}
