@@ -47,6 +47,12 @@ func daemonSet() *kind.Info {
 				}
 				return append(validateDaemonSet(o), fields.Immutable(o.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 			},
+			Warn: func(o, old *appsv1.DaemonSet, sub string) []string {
+				if sub != "" || old != nil && o.Annotations[appsv1.DeprecatedTemplateGeneration] == old.Annotations[appsv1.DeprecatedTemplateGeneration] {
+					return nil
+				}
+				return podspec.TemplateWarnings(&o.Spec.Template, templatePath())
+			},
 			Table: daemonSetTable(),
 		},
 	}

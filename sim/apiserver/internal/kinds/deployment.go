@@ -43,11 +43,14 @@ func deployment() *kind.Info {
 			Scaled: func(o *appsv1.Deployment) kind.Scale {
 				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
 			},
-			Warn: func(o, old *appsv1.Deployment, _ string) []string {
-				if old != nil {
+			Warn: func(o, old *appsv1.Deployment, sub string) []string {
+				switch {
+				case sub != "" || old != nil && old.Generation == o.Generation:
 					return nil
+				case old != nil:
+					return podspec.TemplateWarnings(&o.Spec.Template, templatePath())
 				}
-				return hostNameWarnings(o.Name)
+				return append(hostNameWarnings(o.Name), podspec.TemplateWarnings(&o.Spec.Template, templatePath())...)
 			},
 			Table: deploymentTable(),
 		},

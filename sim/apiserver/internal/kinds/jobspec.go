@@ -39,10 +39,11 @@ func setJobSpecDefaults(s *batchv1.JobSpec) {
 
 // jobSpecWarnings is WarningsForJobSpec.
 func jobSpecWarnings(s *batchv1.JobSpec, path *field.Path) []string {
+	var out []string
 	if isIndexed(s) && valueOf(s.Completions) > completionsSoftLimit && valueOf(s.Parallelism) > parallelismAboveSoft {
-		return []string{path.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
+		out = append(out, path.String()+": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail")
 	}
-	return nil
+	return append(out, podspec.TemplateWarnings(&s.Template, path.Child("template"))...)
 }
 
 // isIndexed reports whether each pod of a job has an index to do.

@@ -36,11 +36,14 @@ func replicaSet() *kind.Info {
 			Scaled: func(o *appsv1.ReplicaSet) kind.Scale {
 				return kind.Scale{Replicas: &o.Spec.Replicas, Status: o.Status.Replicas, Selector: o.Spec.Selector}
 			},
-			Warn: func(o, old *appsv1.ReplicaSet, _ string) []string {
-				if old != nil {
+			Warn: func(o, old *appsv1.ReplicaSet, sub string) []string {
+				switch {
+				case sub != "" || old != nil && old.Generation == o.Generation:
 					return nil
+				case old != nil:
+					return podspec.TemplateWarnings(&o.Spec.Template, templatePath())
 				}
-				return hostNameWarnings(o.Name)
+				return append(hostNameWarnings(o.Name), podspec.TemplateWarnings(&o.Spec.Template, templatePath())...)
 			},
 			Table: replicaSetTable(),
 		},

@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -100,18 +98,14 @@ func replicationControllerTable() []kind.Column[v1.ReplicationController] {
 // replicationControllerWarnings are those of the name, which pods get, and of the
 // template. An update that changes the spec is told of the old one, as upstream does.
 func replicationControllerWarnings(rc, old *v1.ReplicationController, sub string) []string {
-	path := field.NewPath("spec", "template")
+	path := templatePath()
 	switch {
 	case sub != "" || old != nil && old.Generation == rc.Generation:
 		return nil
 	case old != nil:
 		return podspec.TemplateWarnings(old.Spec.Template, path)
 	}
-	var out []string
-	if texts := validation.IsDNS1123Label(rc.Name); len(texts) > 0 {
-		out = append(out, fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", texts))
-	}
-	return append(out, podspec.TemplateWarnings(rc.Spec.Template, path)...)
+	return append(hostNameWarnings(rc.Name), podspec.TemplateWarnings(rc.Spec.Template, path)...)
 }
 
 // joined is how tables show something of each of a list.

@@ -214,11 +214,25 @@ func validateStatefulSetStatus(s, was *appsv1.StatefulSetStatus) field.ErrorList
 	return append(errs, validateCollisions(s.CollisionCount, was.CollisionCount)...)
 }
 
-func warningsOfStatefulSet(set, _ *appsv1.StatefulSet, sub string) []string {
-	if n := set.Spec.RevisionHistoryLimit; sub == "" && n != nil && *n < 0 {
-		return []string{"spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"}
+func warningsOfStatefulSet(set, old *appsv1.StatefulSet, sub string) []string {
+	if sub != "" {
+		return nil
 	}
-	return nil
+	var out []string
+	if old == nil || old.Generation != set.Generation {
+		out = podspec.TemplateWarnings(&set.Spec.Template, templatePath())
+	}
+	for i := range set.Spec.VolumeClaimTemplates {
+		path := field.NewPath("spec", "volumeClaimTemplates").Index(i)
+		if old != nil {
+			path = path.Child("Spec") // so upstream says of updates
+		}
+		out = append(out, podspec.ClaimWarnings(&set.Spec.VolumeClaimTemplates[i].Spec, path)...)
+	}
+	if n := set.Spec.RevisionHistoryLimit; n != nil && *n < 0 {
+		out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+	}
+	return out
 }
 
 func statefulSetTable() []kind.Column[appsv1.StatefulSet] {

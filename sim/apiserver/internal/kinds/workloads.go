@@ -70,6 +70,9 @@ func hostNameWarnings(name string) []string {
 	return nil
 }
 
+// templatePath is where workloads have the template of their pods.
+func templatePath() *field.Path { return field.NewPath("spec", "template") }
+
 // textColumn is a column of words.
 func textColumn[T any](name, doc string, cell func(*T) string) kind.Column[T] {
 	return kind.Column[T]{Name: name, Type: "string", Description: doc, Cell: func(o *T, _ time.Time) any { return cell(o) }}
