@@ -55,6 +55,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
+	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/record"
@@ -91,6 +92,7 @@ type Client interface {
 	manager.ConfigMapClient
 	manager.SecretClient
 	token.Client
+	volumemanager.Claims
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never

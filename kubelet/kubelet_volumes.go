@@ -20,6 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/hostpath"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/image"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/keyed"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/nodestorage"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/projected"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/unavailable"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
@@ -63,7 +64,9 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 	if host.Mounter == nil {
 		host.Mounter = noMounter{}
 	}
+	var claims volumemanager.Claims
 	if b.client != nil {
+		claims = b.client
 		// With the strategy Cache, objects live as long as the node's annotation
 		// says (upstream's GetObjectTTLFromNodeFunc), so the node is asked.
 		o := manager.Options{Group: b.g, Strategy: b.cfg.ConfigMapAndSecretChangeDetectionStrategy, Resync: b.cfg.SyncFrequency.Duration, Node: node.get}
@@ -74,7 +77,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 	v.Manager = volumemanager.New(volumemanager.Options{
 		Group: b.g, NodeName: b.nodeName, Host: host, Plugins: volumePlugins(host),
 		Pods: known.pods, States: known.workers, Recorder: b.recorder,
-		SourcesReady: known.podConfig.AllReady, Log: b.log,
+		SourcesReady: known.podConfig.AllReady, Claims: claims, Log: b.log,
 	})
 	return v
 }
@@ -83,7 +86,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 func volumePlugins(host *volume.Host) []volume.Plugin {
 	return []volume.Plugin{
 		emptydir.New(host), unavailable.NewGitRepo(host), hostpath.New(host), keyed.NewSecret(host), downwardapi.New(host),
-		keyed.NewConfigMap(host), projected.New(host), unavailable.NewCSI(host), image.New(),
+		keyed.NewConfigMap(host), projected.New(host), nodestorage.New(host), unavailable.NewCSI(host), image.New(),
 	}
 }
 

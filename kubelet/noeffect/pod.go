@@ -32,7 +32,7 @@ func Unsupported(pod *v1.Pod) []string {
 
 func unsupportedContainer(field string, c *v1.Container, say func(field, what string)) {
 	if len(c.VolumeDevices) > 0 {
-		say(field+".volumeDevices", "there are no block devices, since there are no persistent volumes yet")
+		say(field+".volumeDevices", "there are no block devices, since volumes of simulated clusters are directories")
 	}
 }
 
@@ -40,7 +40,7 @@ func unsupportedContainer(field string, c *v1.Container, say func(field, what st
 // uses one waits for it), or hold nothing.
 func unsupportedVolume(field string, v *v1.Volume, say func(field, what string)) {
 	switch {
-	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil:
+	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
 	case v.Image != nil:
 		say(field, "the image is pulled, but the files in it are not simulated")
 	case v.Projected != nil:
@@ -50,8 +50,6 @@ func unsupportedVolume(field string, v *v1.Volume, say func(field, what string))
 				say(fmt.Sprintf("%s.projected.sources[%d]", field, i), "needs a feature gate that is off")
 			}
 		}
-	case v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
-		say(field, "persistent volumes are not supported yet")
 	case v.CSI != nil:
 		say(field, "CSI drivers are not supported yet")
 	case v.GitRepo != nil: // as upstream: it is disabled

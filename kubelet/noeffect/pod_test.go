@@ -17,7 +17,7 @@ func TestUnsupported(t *testing.T) {
 	}}}
 	p.Spec.Volumes = []v1.Volume{{Name: "data"}}
 	got := strings.Join(Unsupported(p), "\n")
-	want := "spec.containers[0].volumeDevices: there are no block devices, since there are no persistent volumes yet\n" +
+	want := "spec.containers[0].volumeDevices: there are no block devices, since volumes of simulated clusters are directories\n" +
 		"spec.volumes[0] (data): volumes of this kind are not supported yet"
 	if got != want {
 		t.Errorf("got\n%s", got)

@@ -31,6 +31,8 @@ const (
 	KindEndpointSlice           Kind = "endpointSlice"           // *discoveryv1.EndpointSlice
 	KindService                 Kind = "service"                 // *v1.Service
 	KindNamespace               Kind = "namespace"               // *v1.Namespace
+	KindPersistentVolumeClaim   Kind = "persistentVolumeClaim"   // *v1.PersistentVolumeClaim
+	KindPersistentVolume        Kind = "persistentVolume"        // *v1.PersistentVolume
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -64,6 +66,8 @@ func objectKinds() []objectKind {
 		{KindEndpointSlice, "endpointSlice", "endpointSlices", "EndpointSlices", reflect.TypeFor[discoveryv1.EndpointSlice](), false},
 		{KindService, "service", "services", "Services", reflect.TypeFor[v1.Service](), false},
 		{KindNamespace, "ns", "namespaces", "Namespaces", reflect.TypeFor[v1.Namespace](), true},
+		{KindPersistentVolumeClaim, "persistentVolumeClaim", "persistentVolumeClaims", "PersistentVolumeClaims", reflect.TypeFor[v1.PersistentVolumeClaim](), false},
+		{KindPersistentVolume, "persistentVolume", "persistentVolumes", "PersistentVolumes", reflect.TypeFor[v1.PersistentVolume](), true},
 	}
 }
 

@@ -179,6 +179,20 @@ func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Sec
 	})
 }
 
+// GetPersistentVolumeClaim returns a claim. Errors: NotFound.
+func (c *Client) GetPersistentVolumeClaim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "persistentvolumeclaims", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*v1.PersistentVolumeClaim, error) {
+		return as[*v1.PersistentVolumeClaim](s.Get(KindPersistentVolumeClaim, namespace, name))
+	})
+}
+
+// GetPersistentVolume returns a volume. Errors: NotFound.
+func (c *Client) GetPersistentVolume(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "persistentvolumes", Name: name}, func(s *store.Store, _ time.Time) (*v1.PersistentVolume, error) {
+		return as[*v1.PersistentVolume](s.Get(KindPersistentVolume, "", name))
+	})
+}
+
 // ListServices returns the services of a namespace ("" for all), by namespace
 // and name.
 func (c *Client) ListServices(ctx context.Context, namespace string) ([]*v1.Service, error) {

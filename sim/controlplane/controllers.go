@@ -12,6 +12,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/job"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/namespace"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodelifecycle"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodestorage"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/podgc"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/replicaset"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/resourcequota"
@@ -98,6 +99,8 @@ func parts() []part {
 			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.opts.CA})
 		}},
 		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
+		// In the place of upstream's persistentvolume-binder-controller.
+		{name: "node-storage-controller", start: plain(nodestorage.New)},
 	}
 }
 

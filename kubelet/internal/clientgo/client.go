@@ -192,6 +192,20 @@ func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Sec
 	})
 }
 
+// GetPersistentVolumeClaim asks the API server. Errors: NotFound.
+func (c *Client) GetPersistentVolumeClaim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*v1.PersistentVolumeClaim, error) {
+		return c.main.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// GetPersistentVolume asks the API server. Errors: NotFound.
+func (c *Client) GetPersistentVolume(ctx context.Context, name string) (*v1.PersistentVolume, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*v1.PersistentVolume, error) {
+		return c.main.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
 // CreateToken asks for a service account's token.
 func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	return loop.Await(ctx, func(ctx context.Context) (*authenticationv1.TokenRequest, error) {

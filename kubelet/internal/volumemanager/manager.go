@@ -61,6 +61,12 @@ type EventRecorder interface {
 	Event(ref *v1.ObjectReference, eventtype, reason, message string)
 }
 
+// Claims reads claims and their volumes. What it returns is shared.
+type Claims interface {
+	GetPersistentVolumeClaim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
+	GetPersistentVolume(ctx context.Context, name string) (*v1.PersistentVolume, error)
+}
+
 // Options are what a Manager is made of.
 type Options struct {
 	Group    *loop.Group
@@ -70,6 +76,8 @@ type Options struct {
 	Pods     PodManager
 	States   PodStates
 	Recorder EventRecorder
+	// Claims is nil without an API.
+	Claims Claims
 	// SourcesReady reports whether all sources of pods have told of theirs.
 	// SourcesSeen has to be called when that may have changed.
 	SourcesReady func() bool
@@ -104,6 +112,7 @@ type podVolumes struct {
 	processed bool
 	errs      []string
 	volumes   []*podVolume
+	claims    map[string]*claimAnswer // by the volume's name
 	waiters   []*waiter
 }
 

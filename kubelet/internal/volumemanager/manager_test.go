@@ -26,6 +26,7 @@ import (
 
 // rig is a volume manager with everything around it made by hand.
 type rig struct {
+	claims claims
 	t          *testing.T
 	l          *loop.Loop
 	g          *loop.Group
@@ -81,7 +82,7 @@ func (r *rig) restart() {
 	host := &volume.Host{FS: r.fs, Mounter: r, PodsDir: "/pods", ConfigMaps: r, Now: r.l.Now,
 		NodeAllocatable: func() v1.ResourceList { return nil },
 		Random:          func(o string, n uint64) uint32 { return uint32(r.l.Uint64("test", o, n)) }}
-	r.m = New(Options{Group: r.g, NodeName: "n", Host: host, Pods: r, States: r, Recorder: r,
+	r.m = New(Options{Group: r.g, Claims: &r.claims, NodeName: "n", Host: host, Pods: r, States: r, Recorder: r,
 		Plugins:      []volume.Plugin{emptydir.New(host), keyed.NewConfigMap(host), hostpath.New(host)},
 		SourcesReady: func() bool { return r.ready }})
 	r.m.Start()
@@ -280,15 +281,6 @@ func TestWaitTimesOut(t *testing.T) {
 	if !slices.Contains(r.log, "124.0 wait: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[]: context deadline exceeded") {
 		t.Error(r.log)
 	}
-}
-
-func TestClaimsFail(t *testing.T) {
-	r := newRig(t, false)
-	v := v1.Volume{Name: "data"}
-	v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}
-	r.at(time.Second, func() { r.add(testPod("p", v)) })
-	r.run(5 * time.Second)
-	r.want(`1.3 wait: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: error processing PVC default/claim: failed to fetch PVC from API server: persistentvolumeclaims "claim" not found`)
 }
 
 func TestCancelWait(t *testing.T) {

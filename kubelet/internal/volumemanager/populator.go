@@ -43,19 +43,26 @@ func (m *Manager) addVolumes(p *podVolumes) {
 	}
 	p.pod = pod
 	used := util.UsedVolumes(pod)
-	failed := false
+	failed, asking := false, false
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		if !used[v.Name] {
 			continue
 		}
-		plugin, err := m.resolve(pod, v)
+		spec, plugin, err := m.resolve(p, v)
 		if err != nil {
 			p.addError(err.Error())
 			failed = true
 			continue
 		}
-		m.want(p, v, plugin)
+		if spec == nil {
+			asking = true
+			continue
+		}
+		m.want(p, spec, plugin)
+	}
+	if asking && !failed {
+		return // the answer comes back here
 	}
 	// Upstream tries what failed again with each run until a sync asks; what
 	// fails here fails again.
@@ -72,25 +79,22 @@ func (m *Manager) addVolumes(p *podVolumes) {
 	}
 }
 
-// resolve finds the plugin of a volume.
-func (m *Manager) resolve(pod *v1.Pod, v *v1.Volume) (volume.Plugin, error) {
-	claim := ""
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		claim = v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		claim = pod.Name + "-" + v.Name
-	}
-	if claim != "" {
-		// The API has no claims.
-		return nil, fmt.Errorf("error processing PVC %s/%s: failed to fetch PVC from API server: persistentvolumeclaims %q not found", pod.Namespace, claim, claim)
+// resolve finds the plugin of a volume, and what it is to mount: of a claim the volume
+// that the claim is bound to (createVolumeSpec). Neither, without an error, is there
+// while the API is asked.
+func (m *Manager) resolve(p *podVolumes, v *v1.Volume) (*v1.Volume, volume.Plugin, error) {
+	if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
+		var err error
+		if v, err = m.claimed(p, v); v == nil {
+			return nil, nil, err
+		}
 	}
 	for _, p := range m.o.Plugins {
 		if p.CanSupport(v) {
-			return p, nil
+			return v, p, nil
 		}
 	}
-	return nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
+	return nil, nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
 }
 
 // want notes that a volume is wanted.

@@ -232,6 +232,8 @@ func expectKinds() map[expect.Kind]kind {
 		expect.KindEndpointSlice:           kindOf[*discoveryv1.EndpointSlice](apiserver.KindEndpointSlice),
 		expect.KindService:                 kindOf[*v1.Service](apiserver.KindService),
 		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
+		expect.KindPersistentVolumeClaim:   kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
+		expect.KindPersistentVolume:        kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// PersistentVolume is the kind of volumes that outlive pods. Nobody here provisions
-// or binds any.
+// PersistentVolume is the kind of volumes that outlive pods.
 const PersistentVolume kind.Kind = "PersistentVolume"
 
 // persistentVolume returns the row of PersistentVolume

@@ -14,7 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// PersistentVolumeClaim is the kind of claims of volumes. Nobody here binds any.
+// PersistentVolumeClaim is the kind of claims of volumes.
 const PersistentVolumeClaim kind.Kind = "PersistentVolumeClaim"
 
 // persistentVolumeClaim returns the row of PersistentVolumeClaim
@@ -22,7 +22,7 @@ const PersistentVolumeClaim kind.Kind = "PersistentVolumeClaim"
 func persistentVolumeClaim() *kind.Info {
 	return &kind.Info{
 		Kind: PersistentVolumeClaim, Version: "v1", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
-		Namespaced: true, ReturnsDeleted: true, Inert: true, ResetFields: map[string][]string{"status": {"spec"}},
+		Namespaced: true, ReturnsDeleted: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolumeClaim, *v1.PersistentVolumeClaim]{
 			Defaults: func(c *v1.PersistentVolumeClaim) {
 				fields.Default(&c.Status.Phase, v1.ClaimPending)

@@ -16,8 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// StatefulSet is the kind of stateful sets. The claims of their volumes are stored, but
-// refused of a scenario, since nothing here makes them.
+// StatefulSet is the kind of stateful sets.
 const StatefulSet kind.Kind = "StatefulSet"
 
 // statefulSet returns the row of StatefulSet
@@ -34,7 +33,6 @@ func statefulSet() *kind.Info {
 			}),
 			CountsSpec:  true,
 			Check:       func(set *appsv1.StatefulSet) field.ErrorList { return validateStatefulSet(set, nil) },
-			Idle:        unsimulatedOfStatefulSet,
 			CheckUpdate: validateStatefulSetUpdate,
 			Warn:        warningsOfStatefulSet,
 			Table:       statefulSetTable(),
@@ -150,14 +148,6 @@ func withClaims(volumes []v1.Volume, claims []v1.PersistentVolumeClaim) []v1.Vol
 		}
 	}
 	return out
-}
-
-// unsimulatedOfStatefulSet refuses claims rather than ignore them: the pods would wait.
-func unsimulatedOfStatefulSet(set *appsv1.StatefulSet) field.ErrorList {
-	if len(set.Spec.VolumeClaimTemplates) == 0 {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec", "volumeClaimTemplates"), "persistent volume claims are not simulated; give the template an emptyDir or a hostPath volume instead")}
 }
 
 // validateStatefulSetStrategy checks the update strategy: parameters of rolling

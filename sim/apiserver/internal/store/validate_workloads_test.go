@@ -27,7 +27,7 @@ func TestWorkloadsRefused(t *testing.T) {
 		{"StatefulSet", "apps/v1", tmpl, ""},
 		{"StatefulSet", "apps/v1", "updateStrategy: {rollingUpdate: {partition: -1}}, " + tmpl, "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1"},
 		{"StatefulSet", "apps/v1", "updateStrategy: {rollingUpdate: {maxUnavailable: 0}}, " + tmpl, ""}, // dropped before it is looked at
-		{"StatefulSet", "apps/v1", "volumeClaimTemplates: [{metadata: {name: d}}], " + tmpl, "spec.volumeClaimTemplates: Forbidden: persistent volume claims are not simulated"},
+		{"StatefulSet", "apps/v1", "volumeClaimTemplates: [{metadata: {name: d}}], " + tmpl, "spec.volumeClaimTemplates[0].spec.accessModes: Required value"},
 		{"StatefulSet", "apps/v1", "podManagementPolicy: Any, " + tmpl, "must be 'OrderedReady' or 'Parallel'"},
 		{"Job", "batch/v1", job, ""},
 		{"Job", "batch/v1", strings.Replace(job, "Never", "Always", 1), `spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"`},

@@ -106,6 +106,9 @@ func (cy *cycle) run() result {
 	if len(all) == 0 {
 		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
+	if text, by := s.claimsMissing(cy.pod); text != "" {
+		return cy.refused(text, by)
+	}
 	// Two required names can't both be met, on whatever node.
 	if c.onlyNamed && len(c.named) == 0 {
 		return cy.conflict()
@@ -225,13 +228,16 @@ func (cy *cycle) pick(feasible []*nodeInfo, totals []int64) *nodeInfo {
 	return nil
 }
 
-// conflict refuses a pod whose node affinity leaves no node. Upstream ends the
+// conflict refuses a pod whose node affinity leaves no node.
+func (cy *cycle) conflict() result { return cy.refused("pod affinity terms conflict", nodeAffinity) }
+
+// refused is what comes of a pod that a pre-filter refuses. Upstream ends the
 // pre-filters there, so that the first post-filter, DynamicResources, finds none of
 // its state in the cycle: its error is told, and nobody preempts.
-func (cy *cycle) conflict() result {
+func (cy *cycle) refused(text string, by plugins) result {
 	return result{failure: failure{
-		plugins: nodeAffinity, priority: cy.q.priority,
-		message: fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", "pod affinity terms conflict", "not found"),
+		plugins: by, priority: cy.q.priority,
+		message: fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", text, "not found"),
 	}}
 }
 

@@ -19,6 +19,7 @@ const (
 	podPlaced                    // a pod was bound to a node
 	podRelabel                   // a pod on a node changed its labels
 	denominated                  // a pod without a node lost the one it was nominated to
+	claimChange                  // a claim came or was bound
 )
 
 // event is a change that may make pods schedulable.
@@ -82,6 +83,9 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 		return true
 	}
 	switch ev.kind {
+	case claimChange:
+		text, _ := s.claimsMissing(p)
+		return by&volumeBinding != 0 && text == ""
 	case nodeChange:
 		return s.nodeHelps(ev, by, c)
 	case nodeDelete:

@@ -84,6 +84,7 @@ const (
 	nodeResourcesFit
 	podTopologySpread
 	interPodAffinity
+	volumeBinding
 )
 
 // plugins returns who a verdict comes from.

@@ -118,7 +118,7 @@ func New(opts Options) *Scheduler {
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
 	}
-	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace)
+	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace, apiserver.KindPersistentVolumeClaim)
 	return s
 }
 
@@ -157,6 +157,10 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 	case apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController:
 		if c.Type != watch.Modified || controllerSelector(c.New) != controllerSelector(c.Old) {
 			s.classes.selectorGen++
+		}
+	case apiserver.KindPersistentVolumeClaim:
+		if c.Type != watch.Deleted {
+			s.moved(event{kind: claimChange})
 		}
 	case apiserver.KindNamespace:
 		if c.Type == watch.Modified && !sameLabels(c.New.GetLabels(), c.Old.GetLabels()) {

@@ -281,6 +281,15 @@ func (u *update) create(ctx context.Context, p *v1.Pod) error {
 		own.Spec.Subdomain, own.Spec.Hostname = u.set.Spec.ServiceName, ""
 		t = &own
 	}
+	if len(u.set.Spec.VolumeClaimTemplates) > 0 {
+		if err := u.makeClaims(ctx, p); err != nil {
+			u.tell("Create", p.Name, err)
+			return err
+		}
+		own := *t
+		own.Spec.Volumes = u.withClaims(t.Spec.Volumes, p)
+		t = &own
+	}
 	labels := identity(t.Labels, p)
 	labels[appsv1.StatefulSetRevisionLabel] = revision.Name
 	_, err = u.c.Control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
@@ -298,6 +307,9 @@ func (u *update) condemn(ctx context.Context, p, firstUnavailable *v1.Pod, monot
 	}
 	if monotonic && p != firstUnavailable && (!runningReady(p) || !u.available(p)) {
 		return true, nil
+	}
+	if err := u.condemnClaims(ctx, p); err != nil {
+		return true, err
 	}
 	return true, u.deletePod(ctx, p)
 }

@@ -1,0 +1,78 @@
+package volumemanager
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+)
+
+// claims are one claim and one volume, if they are there; they take a while to get.
+type claims struct {
+	claim  *v1.PersistentVolumeClaim
+	volume *v1.PersistentVolume
+	asked  int
+}
+
+func (c *claims) GetPersistentVolumeClaim(ctx context.Context, _, name string) (*v1.PersistentVolumeClaim, error) {
+	c.asked++
+	if err := loop.From(ctx).Sleep(ctx, 10*time.Millisecond); err != nil {
+		return nil, err
+	}
+	if c.claim == nil {
+		return nil, apierrors.NewNotFound(v1.Resource("persistentvolumeclaims"), name)
+	}
+	return c.claim, nil
+}
+
+func (c *claims) GetPersistentVolume(_ context.Context, name string) (*v1.PersistentVolume, error) {
+	if c.volume == nil {
+		return nil, apierrors.NewNotFound(v1.Resource("persistentvolumes"), name)
+	}
+	return c.volume, nil
+}
+
+// TestClaims: a claim's volume is mounted once it is bound to one, and why not is said.
+func TestClaims(t *testing.T) {
+	bound := &v1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{UID: "u"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "pv"},
+		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+	}
+	pv := func(uid string, source v1.PersistentVolumeSource) *v1.PersistentVolume {
+		return &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeSource: source, ClaimRef: &v1.ObjectReference{UID: "u"},
+		}}
+	}
+	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv"}}
+	other := pv("u", hostPath)
+	other.Spec.ClaimRef.UID = "x"
+	const fails = "1.3 wait: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: error processing PVC default/claim: "
+	for name, c := range map[string]struct {
+		claims
+		want string
+	}{
+		"missing":  {claims{}, fails + `failed to fetch PVC from API server: persistentvolumeclaims "claim" not found`},
+		"unbound":  {claims{claim: &v1.PersistentVolumeClaim{}}, fails + "PVC is not bound"},
+		"no PV":    {claims{claim: bound}, fails + `failed to fetch PV pv from API server: persistentvolumes "pv" not found`},
+		"other's":  {claims{claim: bound, volume: other}, fails + "found PV object pv but its pv.Spec.ClaimRef.UID x does not point to claim.UID u"},
+		"hostPath": {claims{claim: bound, volume: pv("u", hostPath)}, "1.3 mounted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, false)
+			r.claims = c.claims
+			v := v1.Volume{Name: "data"}
+			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}
+			r.at(time.Second, func() { r.add(testPod("p", v)) })
+			r.run(3 * time.Second)
+			r.want(c.want)
+			if r.claims.asked != 1 {
+				t.Errorf("asked %d times, want once", r.claims.asked)
+			}
+		})
+	}
+}
