@@ -71,6 +71,9 @@ func newValidate() *cobra.Command {
 			}
 			for _, s := range list {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is valid\n", s.Pos.File, s.Metadata.Name)
+				for _, what := range s.Notices {
+					fmt.Fprintf(cmd.OutOrStdout(), "    warning: %s\n", what)
+				}
 			}
 			return nil
 		},

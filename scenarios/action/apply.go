@@ -2,11 +2,14 @@ package action
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
@@ -22,7 +25,7 @@ import (
 // In the timeline: creates objects in the API, or updates what is there, as
 // kubectl apply does.
 type Apply struct {
-	// A file of manifests, relative to the scenario's file.
+	// A file of manifests, relative to the scenario's file; a directory of such files; or - for standard input.
 	File string `json:"file,omitempty"`
 	// Several such files, in their order.
 	Files []string `json:"files,omitempty"`
@@ -51,6 +54,7 @@ func (a *Apply) Check(at Place) {
 	for i, f := range a.Files {
 		a.Objects = value.FileObjects(at.Field("files").Index(i), f, a.Objects)
 	}
+	a.Objects = helmOrder(at, a.Objects)
 }
 
 // checkManifest refuses a text, which only a static pod's manifest may be.
@@ -68,7 +72,8 @@ func (a *Apply) Do(s Stage) error { return applyAll(s, a.Objects, false) }
 const definitionTime = 10 * time.Millisecond
 
 // applyAll applies objects. A custom resource whose definition is among what was applied
-// with it waits until that is established, as a user would.
+// with it waits until that is established, as a user would; one without a definition
+// gets one that takes anything.
 func applyAll(s Stage, objects []value.Object, waited bool) error {
 	defined := false
 	for i, o := range objects {
@@ -78,24 +83,53 @@ func applyAll(s Stage, objects []value.Object, waited bool) error {
 		}
 		row := s.Cluster().Store().Kinds().Of(obj)
 		if row == nil {
-			if defined && !waited {
-				s.Later(s.Cluster().Now()+definitionTime, func() error {
-					if err := applyAll(s, objects[i:], true); err != nil {
-						s.Fail("", err)
-					}
-					return nil
-				})
-				return nil
+			if waited {
+				return fmt.Errorf("%s: the API serves no %s", o.Pos, obj.GetObjectKind().GroupVersionKind())
 			}
-			gvk := obj.GetObjectKind().GroupVersionKind()
-			return fmt.Errorf("%s: the API serves no %s of %s: no CustomResourceDefinition with that kind is applied before it", o.Pos, gvk.Kind, gvk.GroupVersion())
+			if !defined {
+				if _, err := s.Cluster().API().Apply(impliedDefinition(obj)); err != nil {
+					return fmt.Errorf("%s: %w", o.Pos, err)
+				}
+			}
+			s.Later(s.Cluster().Now()+definitionTime, func() error {
+				if err := applyAll(s, objects[i:], !defined); err != nil {
+					s.Fail("", err)
+				}
+				return nil
+			})
+			return nil
 		}
 		if err := applyOne(s, obj, row); err != nil {
 			return fmt.Errorf("%s: %w", o.Pos, err)
 		}
+		waited = false
 		defined = defined || row.Kind == apiserver.KindCustomResourceDefinition
 	}
 	return nil
+}
+
+// impliedDefinition is the definition of a custom resource that nobody brought one of:
+// objects are kept as they are. Its scope is taken from the object: of those without a
+// namespace only kinds called Cluster... are the cluster's.
+func impliedDefinition(obj apiserver.Object) apiserver.Object {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	plural, singular := meta.UnsafeGuessKindToResource(gvk)
+	scope := apiextensionsv1.NamespaceScoped
+	if obj.GetNamespace() == "" && strings.HasPrefix(gvk.Kind, "Cluster") {
+		scope = apiextensionsv1.ClusterScoped
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: string(apiserver.KindCustomResourceDefinition)},
+		ObjectMeta: metav1.ObjectMeta{Name: plural.Resource + "." + gvk.Group, Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved, implied by a manifest"}},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: gvk.Group, Scope: scope,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural.Resource, Singular: singular.Resource, Kind: gvk.Kind, ListKind: gvk.Kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: gvk.Version, Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}},
+			}},
+		},
+	}
 }
 
 // applyOne applies an object of the kind of a row.
@@ -111,9 +145,6 @@ func applyOne(s Stage, obj apiserver.Object, row *apiserver.KindInfo) error {
 	note(s, name, "apply")
 	if pod, ok := obj.(*v1.Pod); ok {
 		warnUnsupported(s, pod)
-	}
-	if row.Inert {
-		s.Warn(row.Written() + ": such objects are stored, but nothing in a simulation acts on them")
 	}
 	for _, what := range row.Dropped(obj) {
 		s.Warn(name + ": " + what)

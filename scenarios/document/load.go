@@ -29,6 +29,9 @@ type LoadOptions struct {
 	ValidateKubelet func(*kubeletconfig.KubeletConfiguration) field.ErrorList
 	// ReadFile reads files; nil means from disk, up to 32 MiB each.
 	ReadFile func(name string) ([]byte, error)
+	// ReadDir returns the manifests of a directory, by path; nil of what is no
+	// directory. Nil means from disk if ReadFile is nil, too, else that there are none.
+	ReadDir func(name string) ([]string, error)
 	// Compiler compiles the expectations; nil means a new one. One compiler
 	// may serve many loads, one at a time.
 	Compiler *expect.Compiler
@@ -87,6 +90,7 @@ type loader struct {
 	// objects are the Kubernetes objects of the document and of the files that
 	// it names.
 	objects []placedObject
+	notices notices
 }
 
 type placedObject struct {
@@ -96,7 +100,7 @@ type placedObject struct {
 
 func newLoader(opts LoadOptions) *loader {
 	l := &loader{r: decode.NewReader(opts.ReadFile), opts: opts}
-	l.r.Found = l.found
+	l.r.Found, l.r.ReadDir = l.found, opts.ReadDir
 	return l
 }
 
@@ -105,6 +109,12 @@ func (l *loader) found(v any, at decode.Place) {
 	switch x := v.(type) {
 	case value.Written:
 		l.objects = append(l.objects, placedObject{x.Object, at})
+	case value.Notice:
+		l.notices.say(string(x))
+	case value.Dropped:
+		l.notices.drop(at, x)
+	case value.Undefined:
+		l.notices.custom = append(l.notices.custom, x)
 	case *kubeletconfig.KubeletConfiguration:
 		l.checks = append(l.checks, func(*value.Scope) { l.checkKubelet(at, x) })
 	case *Expectation:
@@ -143,6 +153,7 @@ func (l *loader) scenario(at decode.Place) *Scenario {
 	}
 	s.checkConformance(at.Field("spec"), scope, l.objects)
 	l.checkObjects()
+	s.Notices = l.notices.all(l.objects)
 	return s
 }
 
@@ -167,7 +178,7 @@ func says(at decode.Place, want string) bool {
 // decode decodes a document. What could not be decoded is not checked.
 func (l *loader) decode(at decode.Place) *Scenario {
 	s := &Scenario{Pos: at.Pos(), doc: at}
-	l.checks, l.objects = nil, nil
+	l.checks, l.objects, l.notices = nil, nil, notices{}
 	before := at.Errors()
 	at.Decode(s)
 	at.Settle(before)

@@ -29,6 +29,9 @@ type Scenario struct {
 
 	// Pos is where the document begins.
 	Pos decode.Position `json:"-"`
+	// Notices are what loading found that is no mistake and that a user should know:
+	// what of manifests is left out, or has no effect.
+	Notices []string `json:"-"`
 
 	doc decode.Place // as written, with overrides
 }

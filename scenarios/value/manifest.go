@@ -117,8 +117,8 @@ func object(at decode.Place, to []Object) []Object {
 	if !ok {
 		return to
 	}
-	if kind == ListKind {
-		return list(at, to)
+	if kind == ListKind || strings.HasSuffix(kind, ListKind) && at.Field("items").IsList() {
+		return list(at, kind, to)
 	}
 	if isCustom(at.Field("apiVersion")) {
 		return custom(at, to)
@@ -134,6 +134,9 @@ func object(at decode.Place, to []Object) []Object {
 	if !ok {
 		return to
 	}
+	if old := olderVersion(version, kind); old != nil {
+		k = ManifestKind{version, true, old}
+	}
 	if version != k.APIVersion {
 		at.Field("apiVersion").Refuse("the apiVersion of a %s is %s, not %q", kind, k.APIVersion, decode.Short(version))
 		return to
@@ -143,6 +146,8 @@ func object(at decode.Place, to []Object) []Object {
 	if m, ok := obj.(metav1.Object); ok && k.namespaced && m.GetNamespace() == "" {
 		m.SetNamespace(metav1.NamespaceDefault)
 	}
+	obj = currentVersion(obj)
+	dropServers(at, obj)
 	// What could not be decoded is not worth validating.
 	if at.Errors() == before {
 		at.Root().Found(Written{obj})
@@ -170,6 +175,8 @@ func custom(at decode.Place, to []Object) []Object {
 		at.Field("metadata").Missing("name")
 		return to
 	}
+	dropServers(at, obj)
+	at.Found(Undefined{obj})
 	return append(to, Object{obj, at.Root().Pos()})
 }
 
@@ -184,9 +191,10 @@ type manifestList struct {
 	Items           []any `json:"items"` // looked at one by one
 }
 
-// list decodes the items of a List and appends them.
-func list(at decode.Place, to []Object) []Object {
-	if version, ok := header(at, "apiVersion"); ok && version != "v1" {
+// list decodes the items of a List, or of one of a kind of its own such as
+// ConfigMapList, and appends them.
+func list(at decode.Place, kind string, to []Object) []Object {
+	if version, ok := header(at, "apiVersion"); ok && kind == ListKind && version != "v1" {
 		at.Field("apiVersion").Refuse("the apiVersion of a List is v1, not %q", decode.Short(version))
 	}
 	at.Decode(&manifestList{})

@@ -20,6 +20,8 @@ type Reader struct {
 	// check: each struct, and whatever a Custom value hands over. A struct comes
 	// before its parts, and neither is filled in yet.
 	Found func(v any, at Place)
+	// ReadDir, if any, returns the manifests of a directory, by path; nil of what is none.
+	ReadDir func(name string) ([]string, error)
 
 	// A function instead of a file system: tests and the language server hand over what is in
 	// memory.

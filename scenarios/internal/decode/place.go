@@ -284,26 +284,51 @@ func (at Place) Settle(before int) {
 // own file. What fails is reported. Relative to the document's own file rather than to the
 // working directory, so that a scenario can be run from anywhere.
 func (at Place) ReadFile(name string) (file string, data []byte, ok bool) {
-	file = name
-	if !filepath.IsAbs(name) {
-		file = filepath.Join(filepath.Dir(at.doc.file), name)
-	}
+	file = at.relative(name)
+	data, ok = at.read(file)
+	return file, data, ok
+}
+
+func (at Place) read(file string) ([]byte, bool) {
 	data, err := at.doc.r.readFile(file)
 	if err != nil {
 		at.Errorf("cannot read the file: %v", err)
 	}
-	return file, data, err == nil
+	return data, err == nil
 }
 
-// Documents reads the documents of a file that the place's value names. Their
-// paths begin anew.
+// stdin is how standard input is named.
+const stdin = "-"
+
+// relative is a file's name as seen from the document's own file.
+func (at Place) relative(name string) string {
+	if name == stdin || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(filepath.Dir(at.doc.file), name)
+}
+
+// Documents reads the documents of a file that the place's value names, or of the
+// manifests of a directory; "-" is standard input. Their paths begin anew.
 func (at Place) Documents(name string) []Place {
-	file, data, ok := at.ReadFile(name)
-	if !ok {
-		return nil
+	files := []string{at.relative(name)}
+	if read := at.doc.r.ReadDir; read != nil && name != stdin {
+		list, err := read(files[0])
+		if err != nil {
+			at.Errorf("cannot read the directory: %v", err)
+			return nil
+		}
+		if list != nil {
+			files = list
+		}
 	}
 	before := at.Errors()
-	docs := at.doc.r.Documents(file, data)
+	var docs []Place
+	for _, f := range files {
+		if data, ok := at.read(f); ok {
+			docs = append(docs, at.doc.r.Documents(f, data)...)
+		}
+	}
 	if len(docs) == 0 && at.Errors() == before {
 		at.Errorf("%s has no objects", name)
 	}

@@ -89,6 +89,9 @@ func (p *performance) addNodes() error {
 	if p.opts.Real == nil {
 		p.warnOfKubelets()
 	}
+	for _, what := range p.s.Notices {
+		p.journal.warn(what)
+	}
 	restart := spec.KubeletRestart.After
 	if spec.KubeletRestart.Never {
 		// -1 is what sim takes for never; 0 would be its default.
