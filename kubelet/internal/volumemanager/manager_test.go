@@ -26,7 +26,7 @@ import (
 
 // rig is a volume manager with everything around it made by hand.
 type rig struct {
-	claims claims
+	claims     claims
 	t          *testing.T
 	l          *loop.Loop
 	g          *loop.Group
