@@ -207,6 +207,7 @@ type Kubelet struct {
 	knownPods
 	node       *nodeView
 	volumes    *podVolumes
+	usage      *stats.Provider
 	eviction   *eviction.Manager
 	shutdown   *nodeshutdown.Manager // nil: the machine's shutdown is not held up
 	containers *containerManager

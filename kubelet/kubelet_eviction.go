@@ -65,8 +65,7 @@ func newStats(b *base, known *knownPods) (*stats.Provider, *stats.Volumes) {
 //
 // deleteContainers and deleteImages are how it frees space; changed is told when
 // what it says of the node may be another.
-func newEviction(b *base, known *knownPods, deleteContainers, deleteImages func(context.Context) error, changed func()) (*eviction.Manager, error) {
-	usage, volumes := newStats(b, known)
+func newEviction(b *base, known *knownPods, usage *stats.Provider, volumes *stats.Volumes, deleteContainers, deleteImages func(context.Context) error, changed func()) (*eviction.Manager, error) {
 	o := eviction.Options{
 		Loop: b.l, Group: b.g, Config: b.settings.eviction, Thresholds: b.settings.thresholds,
 		Stats: usage, Node: b.opts.MachineStats != nil, Volumes: volumes, Came: known.workers.Since,

@@ -25,6 +25,7 @@ import (
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 	"github.com/drydock-sim/drydock/kubelet/record"
+	"github.com/drydock-sim/drydock/kubelet/stats"
 )
 
 // Where two parts need each other, the earlier one is given a function that looks
@@ -43,7 +44,9 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	}
 	kl.volumes = newPodVolumes(b, known, kl.node)
 	var err error
-	kl.eviction, err = newEviction(b, known,
+	var volumeStats *stats.Volumes
+	kl.usage, volumeStats = newStats(b, known)
+	kl.eviction, err = newEviction(b, known, kl.usage, volumeStats,
 		func(ctx context.Context) error { return kl.gc.deleteAll(ctx) },
 		func(ctx context.Context) error { return kl.imageGC.DeleteUnusedImages(ctx) }, kl.elided.conditions.Grow)
 	if err != nil {

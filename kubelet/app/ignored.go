@@ -12,14 +12,10 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 )
 
-// noServer is why everything about the kubelet's own API has no effect. The texts are for
+// ignoredFlags are flags that are no fields. What is built loses its line. The texts are for
 // warnings, so they say what is not there rather than which package.
-const noServer = "the kubelet's API is not served yet"
-
-// ignoredFlags are flags that are no fields. What is built loses its line.
 var ignoredFlags = []struct{ name, why string }{
 	{"bootstrap-kubeconfig", "there is no certificate bootstrap yet"},
-	{"cert-dir", noServer},
 	{"cloud-provider", "nodes are registered as without a cloud provider"},
 	{"runtime-cgroups", "there are no statistics of the runtime yet"},
 	{"image-credential-provider-config", "image credential provider plugins are not run yet"},
@@ -34,9 +30,6 @@ var ignoredFlags = []struct{ name, why string }{
 // empty configuration would have. It is called after files and flags were put together.
 func Ignored(c *kubeletconfig.KubeletConfiguration, fs *pflag.FlagSet) []string {
 	var out []string
-	if c.EnableServer == nil || *c.EnableServer {
-		out = append(out, "enableServer (--enable-server): "+noServer+"; --enable-server=false says the same")
-	}
 	base := NewConfiguration()
 	if fs.Changed("config") { // a file's defaults are others
 		base = &kubeletconfig.KubeletConfiguration{}

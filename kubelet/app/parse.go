@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -22,6 +23,8 @@ type commandLine struct {
 	skipped []string
 	// lenient is what a strict reading says of --config.
 	lenient error
+	// api is how the API server is reached; nil in standalone mode.
+	api *rest.Config
 }
 
 // newFlagSet makes the whole set of flags around a configuration.

@@ -25,8 +25,8 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
-	"github.com/drydock-sim/drydock/kubelet/internal/server"
 	"github.com/drydock-sim/drydock/kubelet/real"
+	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
 // asCommand, in the environment, makes the test binary the command, with a

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
@@ -25,6 +27,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/server"
 	"github.com/drydock-sim/drydock/kubelet/real"
+	kubeletserver "github.com/drydock-sim/drydock/kubelet/server"
 )
 
 // check judges the configuration, and what of it says how to serve.
@@ -105,11 +108,43 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	if err := cl.finish(&o); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	serve, err := cl.newServers(name)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	dog.start(ctx)
-	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog) }
-	return ignoreEnd(ctx, deps.Run(ctx, o))
+	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog, serve, cancel) }
+	err = deps.Run(ctx, o)
+	if failed := (*serveError)(nil); errors.As(context.Cause(ctx), &failed) {
+		return failed
+	}
+	return ignoreEnd(ctx, err)
+}
+
+// serveError ends a kubelet that can't serve, as upstream's process exits.
+type serveError struct{ err error }
+
+func (e *serveError) Error() string { return "failed to listen and serve: " + e.err.Error() }
+func (e *serveError) Unwrap() error { return e.err }
+
+// newServers makes the kubelet's servers, with their certificate and who may ask; nil:
+// the configuration wants none.
+func (cl *commandLine) newServers(node string) (*server.Servers, error) {
+	if !ptr.Deref(cl.config.EnableServer, true) {
+		return nil, nil
+	}
+	o := server.Options{Config: cl.config, NodeName: node, Hostname: node, CertDir: cl.flags.CertDir}
+	o.Flags.FlagSet("flags").AddFlagSet(cl.set)
+	if cl.api != nil {
+		client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(cl.api), "kubelet"))
+		if err != nil {
+			return nil, fmt.Errorf("failed to initialize kubelet client: %w", err)
+		}
+		o.Client = client
+	}
+	return server.New(o)
 }
 
 // ignoreEnd makes the end that was asked for no error.
@@ -166,6 +201,7 @@ func (cl *commandLine) connect(o *real.Options) error {
 	if err != nil {
 		return fmt.Errorf("invalid kubeconfig: %w", err)
 	}
+	cl.api = cfg
 	o.NewClient = func(l *loop.Loop, _ *loop.Group) (kubelet.Client, error) { return clientgo.New(l, cfg, c) }
 	return checkMode(c)
 }
@@ -279,15 +315,24 @@ func (cl *commandLine) finish(o *real.Options) error {
 // started runs what needs a running kubelet: health checks and systemd.
 // Only now systemd is told that the kubelet is ready, and its watchdog judged
 // by the sync loop. Health checks are served on a goroutine of their own.
-func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog) {
+func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog, servers *server.Servers, fail context.CancelCauseFunc) {
 	c := cl.config
-	syncLoop := server.Check{Name: "syncloop", Check: h.SyncLoopHealthy}
+	syncLoop := kubeletserver.Check{Name: "syncloop", Check: h.SyncLoopHealthy}
 	log := server.Log(ctx)
-	dog.setChecks([]server.Check{server.Ping(), log, syncLoop})
+	checks := []kubeletserver.Check{kubeletserver.Ping(), log, syncLoop}
+	dog.setChecks(checks)
 	klog.InfoS("Started kubelet")
 	if port := ptr.Deref(c.HealthzPort, 0); port > 0 {
 		address := net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(port)))
-		go server.Serve(ctx, address, server.NewHealthz([]server.Check{server.Ping()}, []server.Check{log, syncLoop}))
+		go server.Serve(ctx, address, kubeletserver.NewHealthz([]kubeletserver.Check{kubeletserver.Ping()}, []kubeletserver.Check{log, syncLoop}))
+	}
+	if servers != nil {
+		go func() {
+			if err := servers.Serve(ctx, h, checks); err != nil {
+				klog.ErrorS(err, "Failed to listen and serve")
+				fail(&serveError{err})
+			}
+		}()
 	}
 	notifyReady()
 }

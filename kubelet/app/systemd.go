@@ -9,7 +9,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"k8s.io/klog/v2"
 
-	"github.com/drydock-sim/drydock/kubelet/internal/server"
+	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
 // leastWatchdog is what WATCHDOG_USEC must be more than.

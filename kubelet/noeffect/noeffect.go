@@ -18,8 +18,7 @@ import (
 type field struct{ path, why string }
 
 const (
-	noServer  = "the kubelet's API is not served yet"
-	noMetrics = "there are no metrics yet"
+	noSocket  = "a simulated kubelet is asked without a socket"
 	noEffect  = "it has none in upstream's kubelet either"
 	noPlugin  = "volume plugins are not run yet"
 	noFetch   = "a simulated kubelet fetches nothing"
@@ -30,25 +29,9 @@ const (
 // they are told. A subsystem that gets built takes its fields off this list.
 func always() []field {
 	return []field{
-		{"address", noServer},
-		{"readOnlyPort", noServer},
-		{"tlsCertFile", noServer},
-		{"tlsPrivateKeyFile", noServer},
-		{"tlsCipherSuites", noServer},
-		{"tlsCurvePreferences", noServer},
-		{"tlsMinVersion", noServer},
 		{"rotateCertificates", "certificates are not rotated yet"},
-		{"serverTLSBootstrap", noServer},
-		{"authentication.x509.clientCAFile", noServer},
-		{"authentication.webhook.cacheTTL", noServer},
-		{"authorization.webhook.cacheAuthorizedTTL", noServer},
-		{"authorization.webhook.cacheUnauthorizedTTL", noServer},
-		{"enableDebuggingHandlers", noServer},
-		{"enableContentionProfiling", noServer},
-		{"enableSystemLogHandler", noServer},
-		{"enableSystemLogQuery", noServer},
-		{"enableProfilingHandler", noServer},
-		{"enableDebugFlagsHandler", noServer},
+		{"serverTLSBootstrap", "serving certificates are not asked for yet"},
+		{"enableSystemLogQuery", "the node's logs can't be queried yet"},
 		{"streamingConnectionIdleTimeout", noEffect},
 		{"kubeletCgroups", "the kubelet stays in the cgroups it was started in"},
 		{"systemCgroups", "processes are not moved between cgroups"},
@@ -57,7 +40,7 @@ func always() []field {
 		{"makeIPTablesUtilChains", "iptables rules are not made"},
 		{"iptablesMasqueradeBit", noEffect},
 		{"iptablesDropBit", noEffect},
-		{"showHiddenMetricsForVersion", noMetrics},
+		{"showHiddenMetricsForVersion", "no metric is hidden"},
 		{"volumePluginDir", noPlugin},
 		{"tracing", "nothing is traced"},
 	}
@@ -70,6 +53,22 @@ func inSimulations() []field {
 		{"staticPodURLHeader", noFetch},
 		{"healthzPort", noHealthz},
 		{"healthzBindAddress", noHealthz},
+		{"address", noSocket},
+		{"port", noSocket},
+		{"readOnlyPort", noSocket},
+		{"tlsCertFile", noSocket},
+		{"tlsPrivateKeyFile", noSocket},
+		{"tlsCipherSuites", noSocket},
+		{"tlsCurvePreferences", noSocket},
+		{"tlsMinVersion", noSocket},
+		{"authentication.x509.clientCAFile", noSocket},
+		{"authentication.webhook.cacheTTL", noSocket},
+		{"authorization.webhook.cacheAuthorizedTTL", noSocket},
+		{"authorization.webhook.cacheUnauthorizedTTL", noSocket},
+		{"enableContentionProfiling", noSocket},
+		{"enableSystemLogHandler", noSocket},
+		{"enableProfilingHandler", noSocket},
+		{"enableDebugFlagsHandler", noSocket},
 		{"cgroupDriver", "the runtime's is used"},
 		{"protectKernelDefaults", "a simulated kernel has no such settings"},
 		{"maxOpenFiles", "open files are not counted"},

@@ -43,14 +43,14 @@ func TestTold(t *testing.T) {
 	c.HealthzPort = ptr.To[int32](1)
 	c.FeatureGates = map[string]bool{"EventedPLEG": true}
 	want := []string{
-		`authentication.x509.clientCAFile: "/ca.crt" has no effect: the kubelet's API is not served yet`,
 		`iptablesDropBit: 3 has no effect: it has none in upstream's kubelet either`,
 		`featureGates: EventedPLEG=true has no effect: this kubelet has what is on by default`,
 	}
 	if got := Told(c, base); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	want = slices.Insert(want, 2, "healthzPort: 1 has no effect: a simulated kubelet serves no health checks")
+	want = slices.Insert(want, 1, "healthzPort: 1 has no effect: a simulated kubelet serves no health checks",
+		`authentication.x509.clientCAFile: "/ca.crt" has no effect: a simulated kubelet is asked without a socket`)
 	if got := ToldOfSimulation(c, base); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -1,6 +1,7 @@
 package real
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -23,17 +24,26 @@ var ErrNoAnswer = errors.New("the kubelet's loop does not answer")
 type Handle struct {
 	mu sync.Mutex
 	l  *loop.Loop // nil while none runs
+	g  *loop.Group
 	k  *kubelet.Kubelet
+	// ended is closed when the loop has ended.
+	ended chan struct{}
 	// known says that there was a kubelet before.
 	known bool
 }
 
 // set changes the kubelet; it reports whether this is the first one.
-func (h *Handle) set(l *loop.Loop, k *kubelet.Kubelet) bool {
+func (h *Handle) set(l *loop.Loop, g *loop.Group, k *kubelet.Kubelet) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.known
-	h.l, h.k, h.known = l, k, true
+	if h.ended != nil {
+		close(h.ended)
+	}
+	h.l, h.g, h.k, h.known = l, g, k, true
+	if h.ended = nil; l != nil {
+		h.ended = make(chan struct{})
+	}
 	return first
 }
 
@@ -57,6 +67,48 @@ func (h *Handle) Do(fn func(k *kubelet.Kubelet)) error {
 	case <-done:
 		return nil
 	case <-t.C:
+		return ErrNoAnswer
+	}
+}
+
+// Run runs fn on the kubelet's loop, as a task, and returns when it has: fn may wait.
+// Its context ends with ctx. The task dies with the kubelet.
+func (h *Handle) Run(ctx context.Context, fn func(ctx context.Context, k *kubelet.Kubelet) error) error {
+	h.mu.Lock()
+	l, g, k, ended := h.l, h.g, h.k, h.ended
+	h.mu.Unlock()
+	if l == nil {
+		return ErrNoAnswer
+	}
+	reply := make(chan error, 1)
+	var end func(error) // on the loop, as over
+	var over error
+	l.Post(func() {
+		t := g.Go("server", func(task context.Context) {
+			err := ErrNoAnswer // of a task that is killed
+			defer func() { reply <- err }()
+			task, end = loop.WithEnd(task)
+			if over != nil {
+				end(over)
+			}
+			err = fn(task, k)
+		})
+		if t.Done() {
+			reply <- ErrNoAnswer
+		}
+	})
+	stop := context.AfterFunc(ctx, func() {
+		l.Post(func() {
+			if over = ctx.Err(); end != nil {
+				end(over)
+			}
+		})
+	})
+	defer stop()
+	select {
+	case err := <-reply:
+		return err
+	case <-ended:
 		return ErrNoAnswer
 	}
 }

@@ -194,10 +194,10 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		watch = o.watchClock
 	}
 	go watch(ctx, func() { cancel(errClockStep) })
-	if h.set(l, k) && o.Started != nil {
+	if h.set(l, g, k) && o.Started != nil {
 		go o.Started(h)
 	}
-	defer h.set(nil, nil)
+	defer h.set(nil, nil, nil)
 	err = l.RunReal(ctx)
 	g.Kill() // writes what is kept; a closed loop would not
 	switch {

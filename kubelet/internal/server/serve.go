@@ -1,0 +1,264 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"path/filepath"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/emicklei/go-restful/v3"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/flagz"
+	"k8s.io/apiserver/pkg/server/routes"
+	"k8s.io/apiserver/pkg/server/statusz"
+	"k8s.io/client-go/kubernetes"
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/compatibility"
+	"k8s.io/component-base/logs"
+	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/klog/v2"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/drydock-sim/drydock/kubelet/server"
+)
+
+// Options are what the kubelet's servers are made of.
+type Options struct {
+	Config *kubeletconfig.KubeletConfiguration
+	// NodeName is what rights are asked for; Hostname stands in a certificate that is
+	// made here, in CertDir.
+	NodeName, Hostname, CertDir string
+	// Client asks the API who a client is and what it may do; nil in standalone mode.
+	Client kubernetes.Interface
+	// Flags are what /flagz shows.
+	Flags cliflag.NamedFlagSets
+}
+
+// Servers are the kubelet's servers, made and not yet listening.
+type Servers struct {
+	o    Options
+	auth *auth
+	tls  *tls.Config
+	// certs follow the files of the serving certificate.
+	certs *dynamiccertificates.DynamicCertKeyPairContent
+	dyn   *dynamiccertificates.DynamicServingCertificateController
+}
+
+// How long the connections of clients may take, and how much, as upstream's.
+const (
+	idleTimeout    = 90 * time.Second
+	streamTimeout  = 4 * time.Hour
+	headerTimeout  = 30 * time.Second
+	maxHeaderBytes = 1 << 20
+)
+
+// New reads or makes the serving certificate and says who may ask. Its errors are
+// upstream's, for the start of the kubelet.
+func New(o Options) (*Servers, error) {
+	s := &Servers{o: o}
+	var err error
+	if s.auth, err = newAuth(o.NodeName, o.Config, o.Client); err != nil {
+		return nil, err
+	}
+	certFile, keyFile, err := certificate(&o)
+	if err != nil {
+		return nil, err
+	}
+	if s.certs, err = dynamiccertificates.NewDynamicServingContentFromFiles("kubelet-server-cert-files", certFile, keyFile); err != nil {
+		return nil, fmt.Errorf("failed to initialize TLS: %w", err)
+	}
+	return s, s.makeTLS()
+}
+
+// certificate returns the files of the serving certificate. Without any in the
+// configuration they are in CertDir, and made there if they are not.
+func certificate(o *Options) (cert, key string, err error) {
+	cert, key = o.Config.TLSCertFile, o.Config.TLSPrivateKeyFile
+	if cert != "" || key != "" {
+		return cert, key, nil
+	}
+	cert, key = filepath.Join(o.CertDir, "kubelet.crt"), filepath.Join(o.CertDir, "kubelet.key")
+	if ok, err := certutil.CanReadCertAndKey(cert, key); ok || err != nil {
+		return cert, key, err
+	}
+	c, k, err := certutil.GenerateSelfSignedCertKey(o.Hostname, nil, nil)
+	if err != nil {
+		return "", "", fmt.Errorf("unable to generate self signed cert: %w", err)
+	}
+	if err := certutil.WriteCert(cert, c); err != nil {
+		return "", "", err
+	}
+	return cert, key, keyutil.WriteKey(key, k)
+}
+
+// makeTLS makes what connections are served with, which follows its files.
+func (s *Servers) makeTLS() error {
+	c := s.o.Config
+	suites, err := cliflag.TLSCipherSuites(c.TLSCipherSuites)
+	if err != nil {
+		return err
+	}
+	version, err := cliflag.TLSVersion(c.TLSMinVersion)
+	if err != nil {
+		return err
+	}
+	curves, err := cliflag.TLSCurvePreferences(c.TLSCurvePreferences)
+	if err != nil {
+		return err
+	}
+	base := &tls.Config{MinVersion: version, CipherSuites: suites, CurvePreferences: curves, NextProtos: []string{"h2", "http/1.1"}}
+	var ca dynamiccertificates.CAContentProvider
+	if s.auth.clientCA != nil {
+		// A client may show a certificate; who shows none may still have a token.
+		base.ClientAuth = tls.RequestClientCert
+		ca = s.auth.clientCA
+	}
+	s.dyn = dynamiccertificates.NewDynamicServingCertificateController(base, ca, s.certs, nil, nil)
+	if ca != nil {
+		s.auth.clientCA.AddListener(s.dyn)
+	}
+	s.certs.AddListener(s.dyn)
+	if err := s.dyn.RunOnce(); err != nil {
+		return fmt.Errorf("failed to initialize TLS: %w", err)
+	}
+	s.tls = base.Clone()
+	s.tls.GetConfigForClient = s.dyn.GetConfigForClient
+	return nil
+}
+
+// Serve serves a kubelet on the ports of the configuration until ctx ends; checks are
+// those of /healthz. It returns the first error of a listener: upstream's kubelet exits
+// with it.
+func (s *Servers) Serve(ctx context.Context, h Handle, checks []server.Check) error {
+	c := s.o.Config
+	s.auth.run(ctx)
+	go s.certs.Run(ctx, 1)
+	go s.dyn.Run(1, ctx.Done())
+	shared := server.Options{
+		Host: host{h}, Checks: checks, Logs: logReader{h}, Process: legacyregistry.DefaultGatherer,
+	}
+	full := shared
+	full.Config, full.Filter, full.Streams = c, s.auth.filter, streams{}
+	full.SystemLogs = http.StripPrefix("/logs/", http.FileServer(http.Dir("/var/log/")))
+	full.Install = s.install
+	failed := make(chan error, 2)
+	go func() { failed <- listen(ctx, c.Address, c.Port, server.New(full), s.tls) }()
+	if c.ReadOnlyPort > 0 {
+		go func() { failed <- listen(ctx, c.Address, c.ReadOnlyPort, server.New(shared), nil) }()
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// listen serves on one port.
+func listen(ctx context.Context, address string, port int32, h http.Handler, t *tls.Config) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(int(port))))
+	if err != nil {
+		return err
+	}
+	klog.InfoS("Starting to listen", "address", address, "port", port, "readOnly", t == nil)
+	s := &http.Server{
+		Handler: h, TLSConfig: t, IdleTimeout: idleTimeout, ReadTimeout: streamTimeout, WriteTimeout: streamTimeout,
+		ReadHeaderTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: log.New(connLog{}, "", 0),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if t != nil {
+		err = s.ServeTLS(l, "", "")
+	} else {
+		err = s.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// connLog takes what is said of connections that fail: a client's matter.
+type connLog struct{}
+
+// Write implements io.Writer.
+func (connLog) Write(b []byte) (int, error) {
+	klog.V(4).InfoS("Connection failed", "err", strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// install adds what is told of the process: profiles, log levels, flags, at last
+// /statusz, which lists the paths.
+func (s *Servers) install(c *restful.Container, paths []string) {
+	cfg := s.o.Config
+	m := &recorded{c: c, paths: paths}
+	if cfg.EnableProfilingHandler == nil || *cfg.EnableProfilingHandler {
+		ws := new(restful.WebService).Path(pprofPath)
+		ws.Route(ws.GET("/{subpath:*}").To(serveProfile))
+		c.Add(ws)
+		if cfg.EnableContentionProfiling {
+			goruntime.SetBlockProfileRate(1)
+		}
+	} else {
+		m.Handle(pprofPath, refuse("profiling endpoint is disabled."))
+	}
+	if cfg.EnableDebugFlagsHandler == nil || *cfg.EnableDebugFlagsHandler {
+		m.Handle(debugFlagPath, routes.StringFlagPutHandler(logs.GlogSetter))
+	} else {
+		m.Handle(debugFlagPath, refuse("flags endpoint is disabled."))
+	}
+	flagz.Install(m, component, flagz.NamedFlagSetsReader{FlagSets: s.o.Flags})
+	statusz.Install(m, component, statusz.NewRegistry(
+		compatibility.NewEffectiveVersionFromString(release, "", ""), statusz.WithListedPaths(m.paths)))
+}
+
+const (
+	pprofPath     = "/debug/pprof/"
+	debugFlagPath = "/debug/flags/v"
+	component     = "kubelet"
+	// release is the version of Kubernetes that the kubelet mirrors.
+	release = "1.36"
+)
+
+// recorded notes the paths that are installed, as upstream's filtering container.
+type recorded struct {
+	c     *restful.Container
+	paths []string
+}
+
+// Handle installs a handler behind the filters.
+func (m *recorded) Handle(path string, h http.Handler) {
+	m.c.HandleWithFilter(path, h)
+	m.paths = append(m.paths, path)
+}
+
+func refuse(message string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, message, http.StatusMethodNotAllowed) })
+}
+
+// serveProfile serves net/http/pprof.
+func serveProfile(req *restful.Request, resp *restful.Response) {
+	switch strings.TrimPrefix(req.Request.URL.Path, pprofPath) {
+	case "profile":
+		pprof.Profile(resp, req.Request)
+	case "symbol":
+		pprof.Symbol(resp, req.Request)
+	case "cmdline":
+		pprof.Cmdline(resp, req.Request)
+	case "trace":
+		pprof.Trace(resp, req.Request)
+	default:
+		pprof.Index(resp, req.Request)
+	}
+}

@@ -1,0 +1,315 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/status"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/server"
+)
+
+// checkpointsDir is where checkpoints of containers are, below the root directory.
+const checkpointsDir = "checkpoints"
+
+// errStarting is the answer of a kubelet that has not made its parts yet.
+var errStarting = errors.New("the kubelet is starting")
+
+// Host is the kubelet for its server: server.Host, on the kubelet's loop, by a task
+// where it waits (upstream's server.HostInterface).
+type Host struct{ kl *Kubelet }
+
+var _ server.Host = Host{}
+
+// Host returns the kubelet for its server.
+func (kl *Kubelet) Host() Host { return Host{kl} }
+
+// ready reports whether the kubelet has made its parts.
+func (h Host) ready() error {
+	if h.kl.loop == nil {
+		return errStarting
+	}
+	return nil
+}
+
+// Pods implements server.Host. Only a static pod's status is the kubelet's own:
+// nobody else has one. It does not wait.
+func (h Host) Pods(context.Context) ([]*v1.Pod, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	list := h.kl.pods.GetPods()
+	out := make([]*v1.Pod, len(list))
+	for i, pod := range list {
+		out[i] = h.shown(pod)
+	}
+	return out, nil
+}
+
+// shown is a pod as upstream's pod manager has it.
+func (h Host) shown(pod *v1.Pod) *v1.Pod {
+	shown := h.kl.annotated(pod)
+	if s, ok := h.kl.statusManager.GetPodStatus(pod.UID); ok && kubetypes.IsStaticPod(pod) {
+		known := *shown
+		known.Status = *s
+		shown = &known
+	}
+	return shown
+}
+
+// RunningPods implements server.Host.
+func (h Host) RunningPods(ctx context.Context) ([]*v1.Pod, error) {
+	pods, err := h.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []*v1.Pod
+	for _, p := range pods {
+		pod := &v1.Pod{}
+		pod.UID, pod.Name, pod.Namespace = p.ID, p.Name, p.Namespace
+		for _, c := range p.Containers {
+			if c.State == kubecontainer.StateRunning {
+				pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: c.Name, Image: c.Image})
+			}
+		}
+		out = append(out, pod)
+	}
+	return out, nil
+}
+
+// running are the runtime's pods with anything that runs.
+func (h Host) running(ctx context.Context) ([]*kubecontainer.Pod, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	all, err := h.kl.runtime.GetPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []*kubecontainer.Pod
+	for _, p := range all {
+		if anyRuns(p.Containers) || anyRuns(p.Sandboxes) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+func anyRuns(list []*kubecontainer.Container) bool {
+	for _, c := range list {
+		if c.State == kubecontainer.StateRunning {
+			return true
+		}
+	}
+	return false
+}
+
+// Pod implements server.Host.
+func (h Host) Pod(_ context.Context, namespace, name string) (*v1.Pod, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	if pod := h.pod(namespace, name); pod != nil {
+		return h.shown(pod), nil
+	}
+	return nil, nil
+}
+
+func (h Host) pod(namespace, name string) *v1.Pod {
+	var found *v1.Pod
+	h.kl.pods.Each(func(pod *v1.Pod) {
+		if pod.Namespace == namespace && pod.Name == name {
+			found = pod
+		}
+	})
+	return found
+}
+
+// Summary implements server.Host.
+func (h Host) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Summary, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	s, err := h.kl.usage.Summary(ctx, onlyCPUAndMemory)
+	if err == nil && onlyCPUAndMemory {
+		onlyCPUAndMemoryOf(s)
+	}
+	return s, err
+}
+
+// onlyCPUAndMemoryOf takes everything else out of a summary.
+func onlyCPUAndMemoryOf(s *statsapi.Summary) {
+	s.Node.Fs, s.Node.Runtime, s.Node.Rlimit, s.Node.Network, s.Node.IO = nil, nil, nil, nil, nil
+	for i := range s.Node.SystemContainers {
+		c := &s.Node.SystemContainers[i]
+		c.Rootfs, c.Logs, c.IO = nil, nil, nil
+	}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		p.Network, p.VolumeStats, p.EphemeralStorage, p.ProcessStats, p.IO = nil, nil, nil, nil, nil
+		for k := range p.Containers {
+			c := &p.Containers[k]
+			c.Rootfs, c.Logs, c.IO = nil, nil, nil
+		}
+	}
+}
+
+// Log implements server.Host (upstream GetKubeletContainerLogs and the runtime
+// manager's GetContainerLogs).
+func (h Host) Log(ctx context.Context, pod *v1.Pod, container string, previous bool) (server.Log, error) {
+	if err := h.ready(); err != nil {
+		return server.Log{}, err
+	}
+	id, err := status.LogContainer(pod.Name, h.kl.statusManager.PodStatus(pod), container, previous)
+	if err != nil {
+		return server.Log{}, err
+	}
+	_, raw, _ := strings.Cut(id, "://")
+	resp, err := h.kl.opts.RuntimeService.ContainerStatus(ctx, raw, false)
+	if err != nil || resp.GetStatus() == nil {
+		return server.Log{}, fmt.Errorf("unable to retrieve container logs for %v", id)
+	}
+	return server.Log{Path: resp.Status.LogPath, ContainerID: raw}, nil
+}
+
+// find returns the running pod of a name, nil if there is none, and its newest
+// running container of the target's name, nil if there is none.
+func (h Host) find(ctx context.Context, t server.Target) (*kubecontainer.Pod, *kubecontainer.Container, error) {
+	pods, err := h.running(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range pods {
+		if p.Namespace != t.Namespace || p.Name != t.Pod {
+			continue
+		}
+		for _, c := range p.Containers {
+			if c.Name == t.Container && c.State == kubecontainer.StateRunning {
+				return p, c, nil
+			}
+		}
+		return p, nil, nil
+	}
+	return nil, nil, nil
+}
+
+// container is the running container of a target.
+func (h Host) container(ctx context.Context, t server.Target) (string, error) {
+	_, c, err := h.find(ctx, t)
+	switch {
+	case err != nil:
+		return "", err
+	case c == nil:
+		return "", fmt.Errorf("container not found (%q)", t.Container)
+	}
+	return c.ID, nil
+}
+
+// Run implements server.Host.
+func (h Host) Run(ctx context.Context, t server.Target, command []string) ([]byte, error) {
+	id, err := h.container(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return h.kl.runtime.RunInContainer(ctx, id, command, 0)
+}
+
+// Exec implements server.Host.
+func (h Host) Exec(ctx context.Context, t server.Target, req *runtimeapi.ExecRequest) (*url.URL, error) {
+	id, err := h.container(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	req.ContainerId = id
+	resp, err := h.kl.opts.RuntimeService.Exec(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(resp.Url)
+}
+
+// Attach implements server.Host. Whether there is a terminal is the container's to
+// say.
+func (h Host) Attach(ctx context.Context, t server.Target, req *runtimeapi.AttachRequest) (*url.URL, error) {
+	full := t.Pod + "_" + t.Namespace
+	_, c, err := h.find(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, fmt.Errorf("container %s not found in pod %s", t.Container, full)
+	}
+	pod := h.pod(t.Namespace, t.Pod)
+	if pod == nil || t.UID != "" && pod.UID != t.UID {
+		return nil, fmt.Errorf("pod %s not found", full)
+	}
+	spec, _ := kubecontainer.FindContainer(pod, t.Container)
+	if spec == nil {
+		return nil, fmt.Errorf("container %s not found in pod %s", t.Container, full)
+	}
+	req.ContainerId, req.Tty = c.ID, spec.TTY
+	resp, err := h.kl.opts.RuntimeService.Attach(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(resp.Url)
+}
+
+// PortForward implements server.Host.
+func (h Host) PortForward(ctx context.Context, t server.Target, req *runtimeapi.PortForwardRequest) (*url.URL, error) {
+	pod, _, err := h.find(ctx, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case pod == nil:
+		return nil, fmt.Errorf("pod not found (%q)", t.Pod+"_"+t.Namespace)
+	case len(pod.Sandboxes) == 0:
+		return nil, fmt.Errorf("failed to find sandboxID for pod %s_%s(%s)", t.Pod, t.Namespace, t.UID)
+	}
+	req.PodSandboxId = pod.Sandboxes[0].ID
+	resp, err := h.kl.opts.RuntimeService.PortForward(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return url.Parse(resp.Url)
+}
+
+// Checkpoint implements server.Host.
+func (h Host) Checkpoint(ctx context.Context, t server.Target, timeout int64) (string, error) {
+	_, c, err := h.find(ctx, t)
+	switch {
+	case err != nil:
+		return "", err
+	case c == nil:
+		return "", fmt.Errorf("container %v not found", t.Container)
+	}
+	name := fmt.Sprintf("checkpoint-%s_%s-%s-%s.tar", t.Pod, t.Namespace, t.Container, h.kl.l.Now().Format(time.RFC3339))
+	req := &runtimeapi.CheckpointContainerRequest{
+		ContainerId: c.ID, Timeout: timeout, Location: path.Join(h.kl.opts.RootDir, checkpointsDir, name),
+	}
+	return req.Location, h.kl.opts.RuntimeService.CheckpointContainer(ctx, req)
+}
+
+// Metrics implements server.Host.
+func (h Host) Metrics(ctx context.Context, of server.MetricsPath) ([]*dto.MetricFamily, error) {
+	if err := h.ready(); err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// ContainerStatus asks the runtime about a container, for who follows its log.
+func (h Host) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatusResponse, error) {
+	return h.kl.opts.RuntimeService.ContainerStatus(ctx, id, false)
+}
