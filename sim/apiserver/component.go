@@ -106,6 +106,9 @@ func (c *Component) serve(ctx context.Context, r *wire.Request, fn func(s *Serve
 			c.s.component = c.name
 			err = fn(c.s)
 			c.s.component = ""
+			if f.Lose {
+				err = wire.ErrLost(r)
+			}
 		}
 	}
 	c.s.outcome = err

@@ -292,7 +292,7 @@ func (s *Server) serve(p *peer, r *wire.Request, from caller) {
 		// The caller gives up before the request is handled.
 		s.reply(p, left, from.handle(wire.ErrTimeout(r)))
 		s.l.Root().After(f.Latency, func() {
-			s.handle(p, f, from)
+			s.handle(p, r, f, from)
 			s.answered(series, arrived, 0)
 		})
 	case f.Latency > 0:
@@ -308,13 +308,13 @@ func (s *Server) execute(p *peer, r *wire.Request, series *stats.RequestStats, a
 		s.queue(p, r, series, arrived, left, f, from)
 		return
 	}
-	s.reply(p, p.latency(), s.handle(p, f, from))
+	s.reply(p, p.latency(), s.handle(p, r, f, from))
 	s.answered(series, arrived, 0)
 }
 
 func (s *Server) queue(p *peer, r *wire.Request, series *stats.RequestStats, arrived int64, left time.Duration, f wire.Fate, from caller) {
 	s.flow.Admit(stats.UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
-		s.reply(p, p.latency()+service, s.handle(p, f, from))
+		s.reply(p, p.latency()+service, s.handle(p, r, f, from))
 		s.answered(series, arrived, service)
 	}, func(err error) {
 		s.reply(p, p.latency(), from.handle(err))
@@ -330,9 +330,13 @@ func (s *Server) answered(series *stats.RequestStats, arrived int64, service tim
 }
 
 // handle runs a request and returns what tells the node of it.
-func (s *Server) handle(p *peer, f wire.Fate, from caller) func() {
+func (s *Server) handle(p *peer, r *wire.Request, f wire.Fate, from caller) func() {
 	s.by = p.node
 	defer func() { s.by = "" }()
+	if f.Lose && f.Err == nil {
+		from.handle(nil)
+		return from.handle(wire.ErrLost(r))
+	}
 	return from.handle(f.Err)
 }
 

@@ -22,6 +22,7 @@ type hub struct {
 	timeout time.Duration      // Options.WatchTimeout
 	peers   map[string][]*peer // by node name
 	all     []*peer            // in the order of their making
+	remotes []*Remote
 	// byObject are the watches of single objects, and of kinds as a whole.
 	byObject map[watchID][]*subscription
 }
@@ -115,6 +116,11 @@ func (h *hub) review() {
 	for _, p := range h.all {
 		for _, sub := range append([]*subscription(nil), p.subs...) {
 			h.reviewWatch(sub)
+		}
+	}
+	for _, r := range h.remotes {
+		for _, w := range append([]*RemoteWatch(nil), r.watches...) {
+			w.review()
 		}
 	}
 }

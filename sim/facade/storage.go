@@ -63,6 +63,9 @@ func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) 
 			s.f.clock.set(s.f.o.API.Loop().Now())
 			s.f.o.API.Calling(c.of(ctx, calls), func() { err = fn(s.f.o.API) })
 		}); e != nil {
+			if status := apierrors.APIStatus(nil); errors.As(e, &status) {
+				return e
+			}
 			return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
 		}
 		if errors.Is(err, apiserver.ErrWebhookCalls) {

@@ -37,6 +37,8 @@ type Fault struct {
 	// Refuse has connections refused at once, as by an API server that is
 	// down: watches break.
 	Refuse bool
+	// Lose has requests be handled, and their answers vanish with the connection.
+	Lose bool
 	// Probability is how likely a request is hit; 0 means always. Watches in
 	// progress are only broken by faults that always hit.
 	Probability float64
@@ -46,7 +48,8 @@ type Fault struct {
 
 // Fate is what faults do to a request.
 type Fate struct {
-	Drop, Refuse bool
+	Drop, Refuse, Lose bool
+
 	Err          error
 	Latency      time.Duration
 }
@@ -87,6 +90,7 @@ func (fs *Faults) FateOf(who string, r *Request) Fate {
 		}
 		out.Drop = out.Drop || f.Drop
 		out.Refuse = out.Refuse || f.Refuse
+		out.Lose = out.Lose || f.Lose
 		out.Latency += f.Latency
 		if f.Code != 0 && out.Err == nil {
 			out.Err = f.status(r)
@@ -106,6 +110,18 @@ func (fs *Faults) Cuts(who, resource string) (drop, refuse bool) {
 		}
 	}
 	return drop, refuse
+}
+
+// Lag returns by how much more than requests' latency the events of a watch are late:
+// that of the faults that always hit and name the verb watch.
+func (fs *Faults) Lag(who, resource string) (d time.Duration) {
+	r := Request{Verb: "watch", Resource: resource}
+	for _, f := range fs.list {
+		if f.Verb == r.Verb && f.Probability == 0 && f.matches(who, &r) {
+			d += f.Latency
+		}
+	}
+	return d
 }
 
 // Add makes a fault act until drop is called. It reports whether it still acted.
@@ -173,6 +189,12 @@ func ErrTimeout(r *Request) error {
 		return ErrTransport(r, fmt.Errorf("%w (Client.Timeout exceeded while awaiting headers)", context.DeadlineExceeded))
 	}
 	return ErrTransport(r, fmt.Errorf("dial tcp: i/o timeout: %w", context.DeadlineExceeded))
+}
+
+// ErrLost is a request's end when the connection broke before the answer came: the
+// request may have been handled.
+func ErrLost(r *Request) error {
+	return ErrTransport(r, fmt.Errorf("read tcp: %w", syscall.ECONNRESET))
 }
 
 // ErrRefused is a request's end when nobody listens.
