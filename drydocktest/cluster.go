@@ -30,6 +30,7 @@ type Cluster struct {
 	ctx    context.Context // of what Go starts
 	cancel context.CancelFunc
 	procs  []*proc
+	lives  lives
 }
 
 // Config returns how a client of this name reaches the cluster. Requests carry the name:
@@ -39,7 +40,11 @@ func (c *Cluster) Config(name string) *rest.Config {
 	if name == "" {
 		c.t.Fatal("drydocktest: Config: a client needs a name")
 	}
-	return &rest.Config{Host: "http://drydock", UserAgent: name, Transport: c.newTransport(name)}
+	life := c.lives.present()
+	if life != nil {
+		life.clients.Add(1)
+	}
+	return &rest.Config{Host: "http://drydock", UserAgent: name, Transport: c.newTransport(name, life)}
 }
 
 // Eventually fails the test unless ok returns true within a time of the cluster's. It
@@ -102,7 +107,7 @@ func (c *Cluster) Hash() (hash uint64) {
 
 // Requests returns how many requests have come from clients.
 func (c *Cluster) Requests() (n uint64) {
-	if err := c.between(func() { n = c.door.requests }); err != nil {
+	if err := c.between(func() { n = c.door.log.n }); err != nil {
 		c.t.Fatal(err)
 	}
 	return n

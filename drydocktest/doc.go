@@ -34,11 +34,13 @@
 // in practice; [Cluster.Hash] says whether it did.
 //
 //   - run.go: a bubble's beginning and end
-//   - cluster.go: what a test does with its cluster
+//   - cluster.go: what a test does with its cluster; definitions.go: custom resources
 //   - pump.go: the time of the cluster follows that of the bubble
 //   - door.go: requests on their way to the API, answers and events on theirs back
-//   - transport.go: the clients' side
+//   - transport.go: the clients' side; requests.go: what was asked for
 //   - client.go: a client for the test's own requests
-//   - procs.go: what runs beside the test, and its ends
+//   - procs.go: what runs beside the test, its ends and its crashes
+//   - api.go, nodes.go: what goes wrong
+//   - troubles.go: what goes wrong with a test itself
 //   - seeds.go: randomness of the process
 package drydocktest

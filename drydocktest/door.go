@@ -3,32 +3,39 @@ package drydocktest
 import (
 	"context"
 	"errors"
+	"net/url"
+	"strings"
 	"time"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// door is the way of a facade to the API of a cluster in a bubble (facade.Door).
+// door is the way of a facade to the API of a cluster in a bubble (facade.Door). What
+// happens to requests on their way is the API's to say (apiserver.Remote).
 type door struct {
 	p   *pump
 	api *apiserver.Server
 	l   *loop.Loop
-	// sent counts each client's requests, in the order in which they are taken in.
-	sent map[string]uint64
-	// trace is a hash over all requests.
-	trace    uint64
-	requests uint64
+	log requestLog
 }
 
 func newDoor(p *pump) *door {
 	api := p.session.Cluster().API()
-	return &door{p: p, api: api, l: api.Loop(), sent: map[string]uint64{}}
+	return &door{p: p, api: api, l: api.Loop()}
 }
 
-// call is what a transport says of a request, in its context.
+// call is what a transport says of a request, in its context, and is told.
 type call struct {
 	who, key string
+	// stream is set for a watch: it breaks the connection.
+	stream func()
+	watch  *apiserver.RemoteWatch // of the loop's
+	// lost is the error that the client gets in the place of an answer, when its request
+	// has been served.
+	lost error
 }
 
 type callKey struct{}
@@ -42,40 +49,68 @@ func (d *door) Do(ctx context.Context, fn func()) error {
 	if !ok {
 		return errors.New("drydocktest: a request that is no client's")
 	}
+	var answer error
 	done := make(chan struct{})
 	x := &crossing{stamp: time.Now().UnixNano(), who: c.who, key: c.key}
-	x.take = func() { d.arrive(x, fn, done) }
+	what := requestOf(ctx)
+	x.take = func() {
+		d.log.note(x)
+		remote := d.api.Remote(c.who)
+		remote.Send(what, x.stamp, func() {
+			if c.stream != nil {
+				d.watch(ctx, remote, what, c)
+			}
+			fn()
+		}, func(after time.Duration, err error) {
+			d.deliver(after, func() {
+				answer = err
+				close(done)
+			})
+		})
+	}
 	d.p.put(x)
 	select {
 	case <-done:
-		return nil
+		if lost := (*url.Error)(nil); errors.As(answer, &lost) {
+			c.lost = lost.Err
+		}
+		return answer
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.p.stopped:
+		c.lost = errClosed
 		return errClosed
 	}
 }
 
-// arrive has a request reach the API after its latency, and its answer go back.
-func (d *door) arrive(x *crossing, fn func(), done chan struct{}) {
-	d.sent[x.who]++
-	n := d.sent[x.who]
-	d.requests++
-	d.trace = loop.Hash(d.trace, []string{x.who, x.key}, uint64(x.stamp))
-	at := x.stamp + int64(d.latency("client/request", x.who, n))
-	stream := loop.Hash(d.l.Seed(), []string{"client/request", x.who}, n)
-	d.l.Root().AfterInStream(stream, time.Duration(at-d.l.UnixNano()), func() {
-		fn()
-		d.p.deliver(d.l.UnixNano()+int64(d.latency("client/reply", x.who, n)), func() { close(done) })
+// watch begins a watch's connection, which ends with its context.
+func (d *door) watch(ctx context.Context, remote *apiserver.Remote, what apiserver.Request, c *call) {
+	c.watch = remote.Watch(what.Resource, d.deliver, c.stream)
+	context.AfterFunc(ctx, func() {
+		d.p.put(&crossing{stamp: time.Now().UnixNano(), who: c.who, key: "end of " + c.key, take: c.watch.End})
 	})
 }
 
 // Deliver implements facade.Door.
-func (d *door) Deliver(_ context.Context, fn func()) {
-	d.p.deliver(d.l.UnixNano()+d.p.lookahead, fn)
+func (d *door) Deliver(ctx context.Context, fn func()) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok && c.watch != nil {
+		c.watch.Deliver(fn)
+		return
+	}
+	d.deliver(time.Duration(d.p.lookahead), fn)
 }
 
-// latency draws how long a message takes.
-func (d *door) latency(purpose, who string, n uint64) time.Duration {
-	return time.Duration(d.p.lookahead)
+// deliver has fn run in the bubble, a time from now on.
+func (d *door) deliver(after time.Duration, fn func()) {
+	d.p.deliver(d.l.UnixNano()+int64(after), fn)
+}
+
+// requestOf is a request as faults see it.
+func requestOf(ctx context.Context) apiserver.Request {
+	info, ok := request.RequestInfoFrom(ctx)
+	if !ok || !info.IsResourceRequest {
+		return apiserver.Request{Verb: "get"}
+	}
+	resource := strings.Join(append([]string{info.Resource}, strings.Fields(info.Subresource)...), "/")
+	return apiserver.Request{Verb: info.Verb, Resource: resource, Namespace: info.Namespace, Name: info.Name}
 }

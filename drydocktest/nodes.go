@@ -61,3 +61,39 @@ func (c *Cluster) mustAct(action map[string]any) {
 		c.t.Fatalf("drydocktest: %v", err)
 	}
 }
+
+// Drain empties the node as kubectl drain does, with --force, --ignore-daemonsets and
+// --delete-emptydir-data. It returns when that has begun.
+func (n Node) Drain() {
+	n.c.t.Helper()
+	n.c.mustAct(map[string]any{"drain": map[string]any{"node": n.name, "force": true, "ignoreDaemonSets": true, "deleteEmptyDirData": true}})
+}
+
+// Cordon has no new pods come to the node, Uncordon again.
+func (n Node) Cordon() { n.c.t.Helper(); n.act("cordon", "", 0) }
+
+// Uncordon ends Cordon.
+func (n Node) Uncordon() { n.c.t.Helper(); n.act("uncordon", "", 0) }
+
+// Reboot boots the node anew.
+func (n Node) Reboot() { n.c.t.Helper(); n.act("reboot", "", 0) }
+
+// RestartKubelet ends the kubelet and starts it again.
+func (n Node) RestartKubelet() { n.c.t.Helper(); n.act("restartKubelet", "", 0) }
+
+// Pressure has the machine itself use so much of something from now on: of memory, cpu,
+// pids, nodefs, nodefsInodes, imagefs or imagefsInodes, such as ("memory", "7Gi").
+func (n Node) Pressure(what, used string) {
+	n.c.t.Helper()
+	n.c.mustAct(map[string]any{"usage": map[string]any{"node": n.name, what: used}})
+}
+
+// Do does what the timeline of a scenario can do (docs/scenarios.md), such as
+//
+//	c.Do(`{scale: {kind: Deployment, name: web, replicas: 5}}`)
+func (c *Cluster) Do(action string) {
+	c.t.Helper()
+	if err := c.act(action); err != nil {
+		c.t.Fatalf("drydocktest: %v", err)
+	}
+}

@@ -1,51 +1,183 @@
 package drydocktest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/trace"
 )
 
-// proc is a function that runs beside the test, as a process does.
+// proc is a function that runs beside the test, as a process does. It has one life after
+// another.
 type proc struct {
-	c      *Cluster
-	name   string
-	fn     func(context.Context) error
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // of fn, when done is closed
+	c    *Cluster
+	name string
+	fn   func(context.Context) error
+	life *life
 }
+
+// life is one run of a process.
+type life struct {
+	cancel    context.CancelFunc
+	goroutine string        // on which fn was called
+	done      chan struct{} // fn has returned
+	// dead is set when the process is killed: nothing that it sends arrives any more, and
+	// no answer comes.
+	dead    atomic.Bool
+	cut     context.Context // ends with it
+	clients atomic.Int64    // configurations that fn has taken
+}
+
+// errKilled is what a process that was killed gets for its requests.
+var errKilled = errors.New("drydocktest: the process was killed")
 
 // Go runs fn beside the test, as a process of this name. Its context ends with the test;
 // fn then has a minute of the cluster's time to return. An error of fn, unless it is that
-// of the context, fails the test.
+// of the context, fails the test. After a Crash it is called anew.
 func (c *Cluster) Go(name string, fn func(ctx context.Context) error) {
+	c.t.Helper()
+	if c.proc(name) != nil {
+		c.t.Fatalf("drydocktest: Go: there is a process %q already", name)
+	}
 	p := &proc{c: c, name: name, fn: fn}
 	c.procs = append(c.procs, p)
 	p.start()
 }
 
+// proc returns the process of a name, or nil.
+func (c *Cluster) proc(name string) *proc {
+	for _, p := range c.procs {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// start begins a life.
 func (p *proc) start() {
 	ctx, cancel := context.WithCancel(p.c.ctx)
-	p.cancel, p.done = cancel, make(chan struct{})
+	cut, kill := context.WithCancel(context.Background())
+	l := &life{done: make(chan struct{}), cut: cut}
+	l.cancel = func() {
+		if l.dead.Load() {
+			kill()
+		}
+		cancel()
+	}
+	p.life = l
+	began := make(chan struct{})
 	go func() {
-		defer close(p.done)
-		p.err = p.fn(ctx)
-		if p.err != nil && !errors.Is(p.err, context.Canceled) {
-			p.c.t.Errorf("%s: %v", p.name, p.err)
+		defer close(l.done)
+		l.goroutine = goroutineID()
+		p.c.lives.Store(l.goroutine, l)
+		defer p.c.lives.Delete(l.goroutine)
+		close(began)
+		if err := p.fn(ctx); err != nil && !l.dead.Load() && !errors.Is(err, context.Canceled) {
+			p.c.t.Errorf("%s: %v%s", p.name, err, advice(err))
 		}
 	}()
+	<-began
+}
+
+// advice is what to do about errors that tests run into.
+func advice(err error) string {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "controller with name") && strings.Contains(text, "already exists"):
+		return "\n\tcontroller-runtime knows the names of controllers of the whole process, also of managers that have ended. " +
+			"Set SkipNameValidation in the controller's options in tests."
+	case strings.Contains(text, "error listening on"):
+		return "\n\tA bubble can't have sockets. Set the bind addresses of the manager's servers to \"0\"."
+	}
+	return ""
 }
 
 // endsWithin is how long a process may take to end.
 const endsWithin = time.Minute
 
-// end has a process end, and waits for it.
+// end has a life end, and waits for it.
 func (p *proc) end() {
-	p.cancel()
+	p.life.cancel()
 	select {
-	case <-p.done:
+	case <-p.life.done:
 	case <-time.After(endsWithin):
-		p.c.t.Errorf("drydocktest: %s has not returned %v after its context ended", p.name, endsWithin)
+		p.c.t.Errorf("drydocktest: %s has not returned %v after its context ended:\n%s", p.name, endsWithin, stackOf(p.life.goroutine))
+	}
+}
+
+// Crash kills the process of a name, as SIGKILL does: what it has sent arrives, what it
+// sends from then on doesn't, and no answer comes. Then it is started anew. Only clients
+// whose configuration the process has taken itself, by calling Config in the function
+// that Go was given, are cut.
+func (c *Cluster) Crash(name string) {
+	c.t.Helper()
+	c.CrashFor(name, 0)
+}
+
+// CrashFor is Crash, with the process down for a time, during which CrashFor waits.
+func (c *Cluster) CrashFor(name string, down time.Duration) {
+	c.t.Helper()
+	p := c.proc(name)
+	switch {
+	case p == nil:
+		c.t.Fatalf("drydocktest: Crash: there is no process %q", name)
+	case p.life.clients.Load() == 0:
+		c.t.Fatalf("drydocktest: Crash: %s has taken no configuration, so its clients can't be cut: call Config in the function that Go was given", name)
+	}
+	p.life.dead.Store(true)
+	p.end()
+	c.mustBetween(func() { c.session.Cluster().Recorder().Record(trace.KindFault, "process "+name, "killed") })
+	time.Sleep(down)
+	if c.ctx.Err() == nil {
+		p.start()
+	}
+}
+
+// lives are the running processes' lives, by their goroutine.
+type lives struct{ sync.Map }
+
+// present returns the life on whose goroutine this is called, or nil.
+func (l *lives) present() *life {
+	v, ok := l.Load(goroutineID())
+	if !ok {
+		return nil
+	}
+	return v.(*life)
+}
+
+// goroutineID names the present goroutine as stacks do.
+func goroutineID() string {
+	var buf [64]byte
+	id, _, _ := bytes.Cut(bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine ")), []byte(" "))
+	return string(id)
+}
+
+// stackOf returns the stack of a goroutine.
+func stackOf(id string) string {
+	for _, g := range goroutines() {
+		if strings.HasPrefix(g, fmt.Sprintf("goroutine %s ", id)) {
+			return g
+		}
+	}
+	return "its goroutine has ended"
+}
+
+// goroutines are the stacks of all goroutines.
+func goroutines() []string {
+	buf := make([]byte, 1<<20)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) {
+			return strings.Split(string(buf[:n]), "\n\n")
+		}
+		buf = make([]byte, 2*len(buf))
 	}
 }

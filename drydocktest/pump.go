@@ -3,6 +3,7 @@ package drydocktest
 import (
 	"cmp"
 	"container/heap"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,9 @@ type pump struct {
 	wake    chan struct{}
 	quit    chan struct{}
 	stopped chan struct{}
-	turns   atomic.Uint64 // for the watchdog
+	turns   *atomic.Uint64 // for the watchdog
+	limit   time.Time      // when the test should have ended
+	main    string         // the test's goroutine
 
 	mu    sync.Mutex // held for moments
 	inbox []*crossing
@@ -52,10 +55,10 @@ type delivery struct {
 // apart is how far apart two deliveries are at least.
 const apart = int64(time.Microsecond)
 
-func newPump(s *scenarios.Session, failed func(error)) *pump {
+func newPump(s *scenarios.Session, turns *atomic.Uint64, failed func(error)) *pump {
 	e := s.Cluster().Engine()
 	return &pump{
-		session: s, engine: e, lookahead: int64(e.Lookahead()), failed: failed,
+		session: s, engine: e, lookahead: int64(e.Lookahead()), failed: failed, turns: turns,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
@@ -89,7 +92,11 @@ func (p *pump) run() {
 		p.turns.Add(1)
 		now := time.Now().UnixNano()
 		if err := p.turn(now); err != nil {
-			p.failed(err)
+			p.failed(fmt.Errorf("the simulation failed: %w", err))
+			return
+		}
+		if now > p.limit.UnixNano() {
+			p.failed(fmt.Errorf("the test has not ended by %v of the cluster's time (Options.Limit). It is here:\n%s", p.limit.Format(time.RFC3339), brief(stackOf(p.main))))
 			return
 		}
 		for len(p.out) > 0 && p.out[0].at <= now {
@@ -110,7 +117,7 @@ func (p *pump) turn(now int64) error {
 	w := p.floor(now)
 	due := p.takeIn(w)
 	for _, c := range due {
-		if c.who != "" {
+		if c.who != "" { // arrives after its latency
 			c.take()
 		}
 	}

@@ -1,6 +1,7 @@
 package drydocktest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,14 @@ type Options struct {
 	CRDs []string
 	// Seed decides what is drawn. 0 means 1.
 	Seed uint64
+	// Limit is how long the test may take, in the cluster's time: one that waits for what
+	// never comes would otherwise go on for ever. 0 means 48 hours.
+	Limit time.Duration
+}
+
+func (o *Options) setDefaults() {
+	o.Seed = cmp.Or(o.Seed, 1)
+	o.Limit = cmp.Or(o.Limit, 48*time.Hour)
 }
 
 // Run runs a test in a bubble with a cluster of its own. The time of both begins at
@@ -41,9 +50,8 @@ type Options struct {
 // above it must not be parallel.
 func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
-	if o.Seed == 0 {
-		o.Seed = 1
-	}
+	refuseParallel(t)
+	o.setDefaults()
 	s, err := o.scenario()
 	if err != nil {
 		t.Fatalf("drydocktest: %v", err)
@@ -55,9 +63,14 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	pinRandomness(t, o.Seed)
 	withoutBackoff(t)
 	logToTest(t)
+	dog := startWatchdog(t)
+	defer dog.stop()
+	defer unwind(t, dog)
 	synctest.Test(t, func(t *testing.T) {
+		dog.bubble = bubbleOf(ownHeader())
+		dog.began.Store(true)
 		time.Sleep(time.Until(loop.Epoch())) // bubbles begin in the year 2000
-		c, err := open(t, o, s)
+		c, err := open(t, o, s, dog)
 		if err != nil {
 			t.Fatalf("drydocktest: %v", err)
 		}
@@ -65,6 +78,7 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 		if err := c.define(definitions); err != nil {
 			t.Fatalf("drydocktest: %v", err)
 		}
+		defer inBubble(t)
 		body(t, c)
 	})
 }
@@ -96,13 +110,14 @@ func (o *Options) scenario() (*scenarios.Scenario, error) {
 }
 
 // open makes a cluster in the present bubble, and has its time run.
-func open(t *testing.T, o Options, s *scenarios.Scenario) (*Cluster, error) {
+func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Cluster, error) {
 	c := &Cluster{t: t, seed: o.Seed}
 	var err error
 	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true}); err != nil {
 		return nil, err
 	}
-	c.pump = newPump(c.session, c.failed)
+	c.pump = newPump(c.session, dog.turns, c.failed)
+	c.pump.limit, c.pump.main = c.session.Cluster().Start().Add(o.Limit), goroutineID()
 	c.door = newDoor(c.pump)
 	c.facade = facade.New(facade.Options{
 		API: c.session.Cluster().API(), Door: c.door,
@@ -118,7 +133,7 @@ func open(t *testing.T, o Options, s *scenarios.Scenario) (*Cluster, error) {
 
 // failed is told of an error that ended the simulation.
 func (c *Cluster) failed(err error) {
-	c.t.Errorf("drydocktest: the simulation failed: %v", err)
+	c.t.Errorf("drydocktest: %v", err)
 	c.cancel()
 }
 
@@ -147,8 +162,8 @@ func (c *Cluster) close() {
 }
 
 // newTransport returns a client's way to the cluster.
-func (c *Cluster) newTransport(who string) *transport {
-	return &transport{who: who, seed: c.seed, next: facade.Transport{Handler: http.HandlerFunc(c.facade.ServeHTTP)}, watches: map[string]uint64{}}
+func (c *Cluster) newTransport(who string, life *life) *transport {
+	return &transport{who: who, life: life, seed: c.seed, next: facade.Transport{Handler: http.HandlerFunc(c.facade.ServeHTTP)}, watches: map[string]uint64{}}
 }
 
 // define has definitions established.

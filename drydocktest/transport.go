@@ -3,7 +3,6 @@ package drydocktest
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 // a bubble can't have.
 type transport struct {
 	who  string
+	life *life // of the process that it belongs to; nil: the test itself
 	seed uint64
 	next facade.Transport
 
@@ -39,25 +39,46 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	u := *req.URL
+	key := req.Method + " " + u.RequestURI()
 	if facade.IsWatch(req) {
 		// Clients draw how long a watch lasts, and those that race draw each other's.
 		q := u.Query()
 		q.Del("timeoutSeconds")
 		u.RawQuery = q.Encode()
-		q.Set("timeoutSeconds", strconv.Itoa(t.watchSeconds(u.RequestURI())))
+		key = req.Method + " " + u.RequestURI()
+		q.Set("timeoutSeconds", strconv.Itoa(t.watchSeconds(key)))
 		u.RawQuery = q.Encode()
 	}
-	c := &call{who: t.who, key: req.Method + " " + u.RequestURI() + " " + string(body)}
-	out := req.Clone(context.WithValue(req.Context(), callKey{}, c))
+	c := &call{who: t.who, key: key + " " + string(body)}
+	ctx := context.WithValue(req.Context(), callKey{}, c)
+	if t.life != nil {
+		if t.life.dead.Load() {
+			return nil, errKilled
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		stop := context.AfterFunc(t.life.cut, cancel)
+		context.AfterFunc(ctx, func() { stop() })
+		if !facade.IsWatch(req) {
+			defer cancel()
+		}
+	}
+	if facade.IsWatch(req) {
+		ctx, c.stream = context.WithCancel(ctx)
+	}
+	out := req.Clone(ctx)
 	out.URL, out.Body = &u, io.NopCloser(bytes.NewReader(body))
 	out.Header.Set("Authorization", "Bearer "+t.who)
 	resp, err := t.next.RoundTrip(out)
-	if resp != nil {
-		resp.Request = req
+	switch {
+	case t.life != nil && t.life.dead.Load():
+		return nil, errKilled
+	case c.lost != nil:
+		return nil, c.lost
+	case err != nil:
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("drydocktest: %w", err)
-	}
+	resp.Request = req
 	return resp, nil
 }
 
