@@ -50,8 +50,8 @@ type Fault struct {
 type Fate struct {
 	Drop, Refuse, Lose bool
 
-	Err          error
-	Latency      time.Duration
+	Err     error
+	Latency time.Duration
 }
 
 // matches reports whether a fault hits the requests of a node, or of a component by
