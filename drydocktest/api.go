@@ -116,7 +116,7 @@ func (a API) Partition(client string, d time.Duration) {
 func (a API) BreakWatches(client, resource string) {
 	a.c.mustBetween(func() {
 		a.c.session.Cluster().Recorder().Record(trace.KindFault, "client "+client, "watches break")
-		a.c.session.Cluster().API().Remote(client).Break(resource)
+		apiserver.RemoteOf(a.c.session.Cluster().API(), client).Break(resource)
 	})
 }
 

@@ -55,7 +55,7 @@ func (d *door) Do(ctx context.Context, fn func()) error {
 	what := requestOf(ctx)
 	x.take = func() {
 		d.log.note(x)
-		remote := d.api.Remote(c.who)
+		remote := apiserver.RemoteOf(d.api, c.who)
 		remote.Send(what, x.stamp, func() {
 			if c.stream != nil {
 				d.watch(ctx, remote, what, c)

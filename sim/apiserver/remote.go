@@ -19,8 +19,8 @@ type Remote struct {
 	watches []*RemoteWatch
 }
 
-// Remote returns the API's side of a client of this name.
-func (s *Server) Remote(name string) *Remote {
+// RemoteOf returns the API's side of a client of this name.
+func RemoteOf(s *Server, name string) *Remote {
 	for _, r := range s.watches.remotes {
 		if r.name == name {
 			return r
