@@ -6,6 +6,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
@@ -35,7 +36,8 @@ func customResourceDefinition() *kind.Info {
 				if errs != nil {
 					return errs
 				}
-				return validation.ValidateCustomResourceDefinition(context.Background(), in)
+				errs = dropUnselectable(in)
+				return append(errs, validation.ValidateCustomResourceDefinition(context.Background(), in)...)
 			},
 			CheckUpdate: func(d, old *definition, sub string) field.ErrorList {
 				in, errs := internalDefinition(d)
@@ -46,7 +48,8 @@ func customResourceDefinition() *kind.Info {
 				case sub == "status":
 					return validation.ValidateUpdateCustomResourceDefinitionStatus(in, was)
 				}
-				return validation.ValidateCustomResourceDefinitionUpdate(context.Background(), in, was)
+				errs = dropUnselectable(in)
+				return append(errs, validation.ValidateCustomResourceDefinitionUpdate(context.Background(), in, was)...)
 			},
 		},
 	}
@@ -71,4 +74,28 @@ func internalDefinition(d *apiextensionsv1.CustomResourceDefinition) (*apiextens
 		return nil, field.ErrorList{field.InternalError(nil, err)}
 	}
 	return in, nil
+}
+
+// dropUnselectable takes off the selectable fields of versions whose schemas aren't
+// structural: the library's rules panic over them. It says why the schema isn't.
+func dropUnselectable(in *apiextensions.CustomResourceDefinition) field.ErrorList {
+	var errs field.ErrorList
+	drop := func(fields *[]apiextensions.SelectableField, schema *apiextensions.CustomResourceValidation, path *field.Path) {
+		if len(*fields) == 0 || schema == nil {
+			return
+		}
+		_, err := structuralschema.NewStructural(schema.OpenAPIV3Schema)
+		if err != nil {
+			errs = append(errs, field.Invalid(path, "", err.Error()))
+		}
+		if err != nil || schema.OpenAPIV3Schema == nil { // which is required, as the rules say
+			*fields = nil
+		}
+	}
+	drop(&in.Spec.SelectableFields, in.Spec.Validation, field.NewPath("spec", "validation", "openAPIV3Schema"))
+	for i := range in.Spec.Versions {
+		v := &in.Spec.Versions[i]
+		drop(&v.SelectableFields, v.Schema, field.NewPath("spec", "versions").Index(i).Child("schema", "openAPIV3Schema"))
+	}
+	return errs
 }
