@@ -98,6 +98,13 @@ type Options struct {
 	// nil means that it does not say. It must always answer the same, may be
 	// called from several loops at once, and what it returns is not written to.
 	Behave func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *Behaviour
+	// Ends, if any, reports of a container whose program nobody knows whether it is one
+	// that ends by itself: its pod is not to restart it. Such a one exits 0 after a
+	// second; any other runs until it is stopped.
+	Ends func(pod *runtimeapi.PodSandboxMetadata, container string) bool
+	// Unknown, if any, is told once of each image of whose program nothing is known,
+	// unless Images lists it.
+	Unknown func(image string)
 	// Interpret has containers whose program is that of a known image, or not
 	// known, run as a process too, so that others can be run beside it and be
 	// connected to it. By default nothing is interpreted that need not be.

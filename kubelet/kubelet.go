@@ -281,6 +281,16 @@ func (kl *Kubelet) Pods() []*v1.Pod {
 	return out
 }
 
+// Pod returns a pod as its source has it, nil if the kubelet has none of that UID. It
+// is shared and not to be written to.
+func (kl *Kubelet) Pod(uid types.UID) *v1.Pod {
+	if kl.pods == nil {
+		return nil // it has not got that far
+	}
+	pod, _ := kl.pods.GetPodByUID(uid)
+	return pod
+}
+
 // Healthy is the syncloop health check: an error when the sync loop has not turned
 // for max(2 × syncFrequency, 5 min). One that never turned is healthy.
 func (kl *Kubelet) Healthy() error {

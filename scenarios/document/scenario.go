@@ -64,7 +64,7 @@ type Spec struct {
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
 	// What is known of container images; any other image can be pulled too, in 1s to 3s. busybox, alpine, debian, ubuntu, nginx, httpd, pause and agnhost, by the last part of the image's name, behave as those images do.
 	Images []Image `json:"images,omitempty"`
-	// What containers do; the first program that matches a container counts. A container without one whose command is a shell script or another command of busybox runs that command; any other runs until it is stopped, exits 0 on SIGTERM, answers on every port that a probe asks it on, and every command that is run in it exits 0.
+	// What containers do; the first program that matches a container counts. A container without one whose command is a shell script or another command of busybox runs that command; any other exits 0 after 1s if its pod does not restart it (and if it is an ordinary init container), else it runs until it is stopped, exits 0 on SIGTERM, serves the ports that it declares, answers on every port that a probe asks it on; and every command that is run in it exits 0.
 	Programs []Program `json:"programs,omitempty"`
 	// What happens, and when. Actions at the same time happen in the order of the list.
 	Timeline []Action `json:"timeline,omitempty"`

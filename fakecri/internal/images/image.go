@@ -168,9 +168,12 @@ type Source struct {
 	ID, Digest string
 	Pulls      uint64
 	holders    int // see Runtime.holdImage
-	Known      *knownImage
-	commands   kernel.Commands // what its programs do; made when one is run
-	users      *users          // of its files; made for the first status
+	// Listed: an entry of the catalogue names it. Told: somebody was told that nobody
+	// knows what it runs.
+	Listed, Told bool
+	Known        *knownImage
+	commands     kernel.Commands // what its programs do; made when one is run
+	users        *users          // of its files; made for the first status
 }
 
 // Store has the images of one node.
@@ -234,6 +237,7 @@ func (st *Store) init() {
 			continue
 		}
 		src := st.newSource(*im, im.Name)
+		src.Listed = true
 		for _, name := range append([]string{im.Name}, im.Aliases...) {
 			c, _ := st.Canonical(name)
 			if st.sources[c] == nil {
@@ -380,13 +384,15 @@ func (st *Store) Source(c string) *Source {
 		return src
 	}
 	template := st.template(c)
-	if template == nil {
+	listed := template != nil
+	if !listed {
 		if st.opts.OnlyListedImages {
 			return nil
 		}
 		template = &Image{}
 	}
 	src := st.newSource(*template, c)
+	src.Listed = listed
 	st.sources[c] = src
 	if b != "" {
 		st.sources[b] = src

@@ -36,11 +36,11 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	}
 	// The common case of a simulation, before anything is looked up.
 	if len(c.Config.Command) == 0 && len(c.Config.Args) == 0 && c.Image.Source.Plain() {
-		return program.DefaultBehaviour, false
+		return r.unknown(c), false
 	}
 	argv := c.Argv()
 	if len(argv) == 0 {
-		return program.DefaultBehaviour, false
+		return r.unknown(c), false
 	}
 	src := c.Image.Source
 	// Commands that a scenario states are the image's: what is known of it counts no
@@ -63,7 +63,7 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	if r.Warner.To != nil && isShellScript(argv) {
 		r.Warner.WarnScript(c, argv)
 	}
-	return program.DefaultBehaviour, false
+	return r.unknown(c), false
 }
 
 // programOf returns the first program that matches the container, or nil. The order of the list

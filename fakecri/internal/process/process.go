@@ -58,6 +58,9 @@ type Options struct {
 	Programs              []program.Program
 	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *program.Behaviour
 	Interpret, Attachable bool
+	// Ends and Unknown are those of the runtime's options.
+	Ends    func(pod *runtimeapi.PodSandboxMetadata, container string) bool
+	Unknown func(image string)
 }
 
 // isShellScript recognises sh -c '...'. Any option that ends with c counts, such as -ec.
@@ -78,6 +81,9 @@ func isShellScript(argv []string) bool {
 // ordinary end with 1.
 func (r *Runner) Start(c *records.Container) error {
 	b, interpret := r.Resolve(c)
+	if !interpret {
+		r.tellUnknown(c, b)
+	}
 	// StartedAt is when the process begins, before its first step.
 	now := r.Loop.UnixNano()
 	// The log comes before the process, so a container that can't start has one, too.

@@ -3,17 +3,41 @@ package process
 import (
 	"context"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// standIn says what comes of commands that are run beside a program that is
-// stated, and that nobody knows: they exit 0, as they do in a container without
-// processes. It is nil where the image's commands are known. Exit code 0 keeps probes and hooks
+// This file is what runs in the place of programs that nobody knows.
+
+// unknown is what a container does of whose program nothing is known: one that is to end
+// does so soon, any other serves until it is told to stop.
+func (r *Runner) unknown(c *records.Container) *program.Behaviour {
+	if r.Options.Ends != nil && r.Options.Ends(c.Sandbox.Metadata, c.Config.Metadata.Name) {
+		return program.EndingBehaviour
+	}
+	return program.DefaultBehaviour
+}
+
+// tellUnknown says once of each image that its program is not known, unless the
+// catalogue has it: then somebody has thought of it.
+func (r *Runner) tellUnknown(c *records.Container, b *program.Behaviour) {
+	src := c.Image.Source
+	if r.Options.Unknown == nil || src.Listed || src.Told || b != program.DefaultBehaviour && b != program.EndingBehaviour {
+		return
+	}
+	src.Told = true
+	r.Options.Unknown(c.ImageName())
+}
+
+// standIn says what comes of commands that the image's files don't have, of an image
+// that may have others; nil where the image's commands are known. The container's own
+// process does what the image's server does, or an unknown program. Beside it a command
+// exits 0, as it does in a container without processes, which keeps probes and hooks
 // that nobody stated from failing; the warning says so once.
 func (r *Runner) standIn(in *records.Interpreted) func(name string) kernel.Command {
 	src := in.Container.Image.Source
-	if in.Stated == nil || src.Commands != nil || src.Known != nil && src.Known.Closed {
+	if src.Commands != nil || src.Known != nil && src.Known.Closed {
 		return nil
 	}
 	return func(name string) kernel.Command {
@@ -23,8 +47,48 @@ func (r *Runner) standIn(in *records.Interpreted) func(name string) kernel.Comma
 				_, _ = p.FD(1).Write(ctx, []byte(out))
 				return 0
 			}
+			if b := r.serverOf(in, p); b != nil {
+				return r.serve(in, ctx, p, b)
+			}
 			p.Container().Warn("the command " + name + " is not known here, and neither are the image's; it exits 0 (a stated program can say what comes of it)")
 			return 0
 		}
 	}
+}
+
+// serverOf is what a process does that runs the image's server, or as the container's
+// first one a program that nobody knows; nil of any other, and beside a stated program.
+func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.Behaviour {
+	if in.Stated != nil {
+		return nil
+	}
+	c := in.Container
+	if k := c.Image.Source.Known; k != nil && k.Daemon != nil {
+		if b := k.Daemon(c.Config, p.Argv); b != nil {
+			return b
+		}
+	}
+	if p != in.Kernel.First() {
+		return nil
+	}
+	b := r.unknown(c)
+	r.tellUnknown(c, b)
+	return b
+}
+
+// serve has a process do what a behaviour says, as a stated program.
+func (r *Runner) serve(in *records.Interpreted, ctx context.Context, p *kernel.Process, b *program.Behaviour) int {
+	c := in.Container
+	in.Stated = b
+	if c.Process != nil {
+		c.Process.Behaviour = b
+	}
+	r.announce(in, p)
+	r.Net.Serve(c)
+	code := r.runStated(in, ctx, p)
+	if p != in.Kernel.First() && ctx.Err() == nil {
+		in.Stated = nil
+		r.Net.Unserve(c)
+	}
+	return code
 }

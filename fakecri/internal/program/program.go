@@ -208,5 +208,9 @@ func (m *Match) Matches(md *runtimeapi.PodSandboxMetadata, config *runtimeapi.Co
 	return slices.ContainsFunc(tags, func(t string) bool { return MatchPattern(m.Image, t) })
 }
 
-// DefaultBehaviour is that of a container with no program.
-var DefaultBehaviour = &Behaviour{}
+// DefaultBehaviour is that of a container with no program, EndingBehaviour that of one
+// which is to end by itself.
+var (
+	DefaultBehaviour = &Behaviour{}
+	EndingBehaviour  = &Behaviour{RunFor: Exactly(time.Second)}
+)

@@ -1,6 +1,9 @@
 package records
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // WarnScript warns of a script for which there is no shell.
 func (r *Warner) WarnScript(c *Container, argv []string) {
@@ -12,10 +15,7 @@ func (r *Warner) WarnOnce(c *Container, key, text string) {
 	if r.To == nil {
 		return
 	}
-	image := c.Config.Image.GetUserSpecifiedImage()
-	if image == "" {
-		image = c.Config.Image.GetImage()
-	}
+	image := c.ImageName()
 	key = image + "\x00" + key
 	if r.warned[key] {
 		return
@@ -26,6 +26,11 @@ func (r *Warner) WarnOnce(c *Container, key, text string) {
 	r.warned[key] = true
 	md := c.Sandbox.Metadata
 	r.warn("container %s of pod %s/%s, image %s: %s", c.Config.Metadata.Name, md.Namespace, md.Name, image, text)
+}
+
+// ImageName is the container's image as its pod names it.
+func (c *Container) ImageName() string {
+	return cmp.Or(c.Config.Image.GetUserSpecifiedImage(), c.Config.Image.GetImage())
 }
 
 // Shorten cuts a text to n bytes, for a sentence.

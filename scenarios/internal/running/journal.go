@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/text"
 	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
+	"github.com/drydock-sim/drydock/sim"
 )
 
 // maxLogs bounds the kubelet log lines that are kept for a failed scenario.
@@ -35,6 +36,7 @@ type journal struct {
 	logs     []string
 	warnings []string
 	warned   map[string]bool // the same, as a set
+	unknown  []string        // images of whose programs nothing is known, sorted
 }
 
 // entry is a record with its step number in the timeline.
@@ -76,7 +78,11 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 	}
 	switch rec.Kind {
 	case trace.KindWarning:
-		j.warn(rec.Verb)
+		if image, ok := strings.CutPrefix(rec.Object, sim.UnknownImage); ok {
+			j.warnOfImage(image)
+		} else {
+			j.warn(rec.Verb)
+		}
 		return
 	case trace.KindLog:
 		if len(j.logs) == maxLogs {
@@ -100,6 +106,37 @@ func (j *journal) warn(text string) {
 		j.warned[text] = true
 		j.warnings = append(j.warnings, text)
 	}
+}
+
+// maxImages is how many unknown images a warning names.
+const maxImages = 8
+
+// warnOfImage keeps one warning of all images of whose programs nothing is known.
+func (j *journal) warnOfImage(image string) {
+	at, known := slices.BinarySearch(j.unknown, image)
+	if known {
+		return
+	}
+	before := slices.Index(j.warnings, j.unknownText())
+	j.unknown = slices.Insert(j.unknown, at, image)
+	if before < 0 {
+		j.warnings = append(j.warnings, j.unknownText())
+	} else {
+		j.warnings[before] = j.unknownText()
+	}
+}
+
+// unknownText is what is said of unknown images.
+func (j *journal) unknownText() string {
+	if len(j.unknown) == 0 {
+		return ""
+	}
+	names, more := j.unknown, ""
+	if n := len(names) - maxImages; n > 0 {
+		names, more = names[:maxImages], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("nobody knows what these images run: %s%s. Their containers serve the ports that they declare and answer their probes; those that a pod doesn't restart exit 0 after 1s. "+
+		"State what they do under programs: {match: {image: %q}, runFor: 5s, exit: 1, ports: [...]}", strings.Join(names, ", "), more, names[0])
 }
 
 // keep reports which records are worth making: one that nobody looks at is not
