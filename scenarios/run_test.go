@@ -172,7 +172,7 @@ spec:
 func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
 	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1"}], volumes: [{name: disk, csi: {driver: disks.example}}]}`, 1))
 	res := run(t, s, scenarios.RunOptions{})
-	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "spec.volumes[0]") {
+	if len(res.Warnings) != 2 || !strings.Contains(res.Warnings[0], "spec.volumes[0]") || !strings.Contains(res.Warnings[1], "these images run: app:1.") {
 		t.Errorf("warnings: %q", res.Warnings)
 	}
 	res = run(t, parse(t, `apiVersion: drydock.dev/v1alpha1
@@ -193,7 +193,7 @@ spec:
           selector: {matchLabels: {app: db}}
           template: {metadata: {labels: {app: db}}, spec: {containers: [{name: app, image: "app:1"}]}}
 `), scenarios.RunOptions{})
-	if len(res.Warnings) != 1 || res.Warnings[0] != "statefulset default/db: spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
+	if len(res.Warnings) != 2 || res.Warnings[0] != "statefulset default/db: spec.updateStrategy.rollingUpdate.maxUnavailable: dropped, the gate MaxUnavailableStatefulSet is off" {
 		t.Errorf("warnings: %q", res.Warnings)
 	}
 }
