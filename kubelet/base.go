@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/record"
 )
 
@@ -31,6 +32,7 @@ type base struct {
 	// nodeRef is whom events about the node are about.
 	nodeRef  *v1.ObjectReference
 	recorder *record.Recorder
+	metrics  *metrics.Kubelet
 }
 
 // logf makes a log line, if anybody takes them.

@@ -93,6 +93,7 @@ func (sl *syncLoop) updateStaticOf(mirror *v1.Pod) {
 // The pod fails without a worker: nothing of it was started, so nothing is to be
 // stopped.
 func (sl *syncLoop) rejectPod(pod *v1.Pod, reason, message string) {
+	sl.metrics.Rejected(reason)
 	sl.logf("Pod admission denied pod=%s reason=%s message=%q", podName(pod), reason, message)
 	sl.noteRejected(pod.UID)
 	sl.recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, reason, message)

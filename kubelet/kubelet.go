@@ -34,6 +34,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,9 +44,11 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodelease"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodeshutdown"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
@@ -188,6 +191,8 @@ type podLifecycleEventGenerator interface {
 	Healthy() error
 	RequestRelist(uid types.UID)
 	RequestReinspect(uid types.UID)
+	Pods() []*kubecontainer.Pod
+	LastRelist() time.Time
 	Stats() pleg.Stats
 }
 
@@ -250,7 +255,7 @@ func New(opts Options) (*Kubelet, error) {
 	}
 	kl := &Kubelet{base: base{
 		settings: settings, opts: opts, l: opts.Loop, g: opts.Group, nodeName: name, cfg: opts.Config, client: opts.Client, fs: opts.FS,
-		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, nodeRef: nodestatus.NodeRef(name),
+		podsDir: path.Join(opts.RootDir, "pods"), log: opts.Log, nodeRef: nodestatus.NodeRef(name), metrics: &metrics.Kubelet{},
 	}}
 	return kl, nil
 }

@@ -15,8 +15,10 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
+	"github.com/drydock-sim/drydock/kubelet/prober/results"
 	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
@@ -301,12 +303,78 @@ func (h Host) Checkpoint(ctx context.Context, t server.Target, timeout int64) (s
 	return req.Location, h.kl.opts.RuntimeService.CheckpointContainer(ctx, req)
 }
 
-// Metrics implements server.Host.
+// Metrics implements server.Host. It waits for those of resources only. There is no
+// cAdvisor here, so its path has none.
 func (h Host) Metrics(ctx context.Context, of server.MetricsPath) ([]*dto.MetricFamily, error) {
 	if err := h.ready(); err != nil {
 		return nil, err
 	}
+	switch of {
+	case server.Metrics:
+		return h.kl.metrics.Gather(h.state()), nil
+	case server.ProbeMetrics:
+		return metrics.Probes(h.probes(), float64(h.kl.syncer.env.KubeletStart.UnixNano())/1e9), nil
+	case server.ResourceMetrics:
+		s, err := h.kl.usage.Summary(ctx, false)
+		if err != nil {
+			h.kl.logf("Error getting summary for resourceMetric prometheus endpoint: %v", err)
+			return metrics.Resources(nil), nil
+		}
+		return metrics.Resources(s), nil
+	}
 	return nil, nil
+}
+
+// state is what metrics show of the kubelet as it is.
+func (h Host) state() *metrics.State {
+	kl := h.kl
+	kl.elided.catchUp()
+	seen := kl.pleg.Stats()
+	s := &metrics.State{
+		NodeName: kl.nodeName, CgroupVersion: 2, Desired: map[bool]int{}, Active: map[bool]int{}, Containers: map[string]int{}, Evictions: map[string]uint64{},
+		DroppedEvents: seen.DroppedEvents, Relists: seen.Elided, Syncs: kl.elided.resyncs(),
+	}
+	if kl.opts.CgroupV1 {
+		s.CgroupVersion = 1
+	}
+	if last := kl.pleg.LastRelist(); !last.IsZero() {
+		s.LastRelist = float64(last.UnixNano()) / 1e9
+	}
+	kl.pods.Each(func(pod *v1.Pod) {
+		static := kubetypes.IsStaticPod(pod)
+		s.Desired[static]++
+		if kl.isActive(pod) {
+			s.Active[static]++
+			if static && kl.client != nil {
+				s.Mirrors++
+			}
+			s.Ephemeral += len(pod.Spec.EphemeralContainers)
+		}
+	})
+	for _, p := range kl.pleg.Pods() {
+		for _, c := range p.Containers {
+			s.Containers[c.State.String()]++
+		}
+		if anyRuns(p.Sandboxes) {
+			s.RunningPods++
+		}
+	}
+	for signal, n := range kl.eviction.Evictions() { //drydock:unordered a map of the caller's
+		s.Evictions[string(signal)] = n
+	}
+	return s
+}
+
+// probes are the counts of the probes that are run.
+func (h Host) probes() []metrics.Probe {
+	var out []metrics.Probe
+	for _, c := range h.kl.probes.Counts() {
+		out = append(out, metrics.Probe{
+			Namespace: c.Pod.Namespace, Pod: c.Pod.Name, UID: string(c.Pod.UID), Container: c.Container, Type: c.Type,
+			Successful: c.Results[results.Success], Failed: c.Results[results.Failure], Unknown: c.Results[results.Unknown],
+		})
+	}
+	return out
 }
 
 // ContainerStatus asks the runtime about a container, for who follows its log.

@@ -11,6 +11,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
 	"github.com/drydock-sim/drydock/kubelet/internal/podworkers"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
@@ -51,7 +52,9 @@ func (sy *syncer) setStatus(pod *v1.Pod, s *v1.PodStatus) {
 
 // SyncPod brings a pod nearer to its wanted state. The status that it publishes
 // is that of the world before it acts.
-func (sy *syncer) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (podworkers.SyncResult, error) {
+func (sy *syncer) SyncPod(ctx context.Context, why kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (podworkers.SyncResult, error) {
+	begun := sy.l.UnixNano()
+	defer func() { sy.metrics.Worker(workerOperation(why), sy.l.UnixNano()-begun) }()
 	source := pod
 	pod, _ = sy.allocation.UpdatePodFromAllocation(pod)
 	sy.trackResize(pod, runtime)
@@ -60,6 +63,7 @@ func (sy *syncer) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mir
 	sy.generateStatus(&s, pod, runtime, false)
 	triggered := sy.probes.Triggers() != triggers
 	runtime = withIPs(runtime, s.PodIPs)
+	sy.countStart(why, pod, s.Phase)
 	sy.setStatus(pod, &s)
 	if kubetypes.IsTerminalPhase(s.Phase) {
 		return podworkers.SyncResult{Terminal: true}, nil
@@ -99,6 +103,31 @@ func (sy *syncer) SyncPod(ctx context.Context, _ kubetypes.SyncPodType, pod, mir
 		Acted:   acted,
 		Settled: !acted && mirrored && !triggered && !missing && !sy.resizing(pod.UID) && !sy.runtime.Repeats(pod),
 	}, nil
+}
+
+// workerOperation is the metrics' name for a cause of a sync.
+func workerOperation(why kubetypes.SyncPodType) int {
+	switch why {
+	case kubetypes.SyncPodCreate:
+		return metrics.Create
+	case kubetypes.SyncPodUpdate:
+		return metrics.Update
+	}
+	return metrics.Sync
+}
+
+// countStart counts a pod's first sync, and that it began to run. The phase is that of
+// its next status.
+func (sy *syncer) countStart(why kubetypes.SyncPodType, pod *v1.Pod, phase v1.PodPhase) {
+	if why == kubetypes.SyncPodCreate {
+		sy.metrics.PodCreated(len(pod.Spec.Containers), sy.l.UnixNano()-sy.workers.Since(pod.UID))
+	}
+	if phase != v1.PodRunning {
+		return
+	}
+	if old, known := sy.statusManager.GetPodStatus(pod.UID); !known || old.Phase == v1.PodPending {
+		sy.metrics.PodRuns(sy.l.UnixNano() - sy.workers.Since(pod.UID))
+	}
 }
 
 // withIPs is the runtime's picture with the pod's addresses: a host network

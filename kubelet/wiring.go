@@ -70,7 +70,7 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 		return err
 	}
 	kl.makeSyncer()
-	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log})
+	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log, Metrics: kl.metrics})
 	kl.node.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
 	kl.reporter = newNodeReporter(kl.node, kl.runtime, kl.inputs.pulls, kl.eviction, kl.shutdown, kl.startRuntimeModules)
 	kl.cleaner = &housekeeping{
@@ -185,7 +185,7 @@ func (kl *Kubelet) runtimeOptions(removals *removalCounter) kuberuntime.Options 
 		lean, _ = kl.opts.RuntimeService.(kuberuntime.LeanRuntime)
 	}
 	o := kuberuntime.Options{
-		Changes: changes, Lean: lean,
+		Changes: changes, Lean: lean, Metrics: kl.metrics,
 		Loop: kl.l, Group: kl.g, RuntimeService: removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
 		SandboxReady:   kl.sandboxReady,

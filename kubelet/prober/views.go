@@ -1,6 +1,10 @@
 package prober
 
 import (
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -35,6 +39,40 @@ func runtimeResult(m *results.Manager, id string) actions.ProbeResult {
 		return actions.ProbeFailure
 	}
 	return actions.ProbeUnknown
+}
+
+// Count is how often a probe came to a result.
+type Count struct {
+	Pod       *v1.Pod
+	Container string
+	// Type is Liveness, Readiness or Startup.
+	Type string
+	// Results are counted by results.Result.
+	Results [3]uint64
+}
+
+// Counts are the probes that are run now, also those that were left out, by pod and
+// in the order of their workers.
+func (m *Manager) Counts() []Count {
+	var out []Count
+	now := m.o.Loop.UnixNano()
+	for _, list := range m.pods { //drydock:unordered sorted below
+		for _, w := range list {
+			if w.ended {
+				continue
+			}
+			c := Count{Pod: w.pod, Container: w.container.Name, Type: w.probeType.String()}
+			for r, n := range w.told {
+				c.Results[r] = uint64(n)
+			}
+			if w.parked != 0 && w.runs {
+				c.Results[results.Success] += uint64(w.missed(now))
+			}
+			out = append(out, c)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Count) int { return strings.Compare(string(a.Pod.UID), string(b.Pod.UID)) })
+	return out
 }
 
 // StatusView shows the results and workers to status generation.

@@ -51,9 +51,11 @@ type worker struct {
 
 	containerID string // the CRI's; "" while none was seen
 	resultRun   int32
-	probeType   probeType
-	lastResult  results.Result
-	onHold      bool
+	// told counts the results, by results.Result.
+	told       [3]uint32
+	probeType  probeType
+	lastResult results.Result
+	onHold     bool
 	// begun: the wait before the first tick is over.
 	begun bool
 	// probing: a probe is in progress.
@@ -318,6 +320,7 @@ func (w *worker) finish(o outcome) tick {
 // take takes in an outcome.
 func (w *worker) take(o outcome) tick {
 	if r, ok := w.tell(o); ok {
+		w.told[r]++
 		w.count(r)
 	}
 	if o.err == nil && o.result == probe.Success {

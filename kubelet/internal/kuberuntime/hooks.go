@@ -16,6 +16,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 )
 
@@ -28,7 +29,7 @@ func (r *remote) ExecSync(ctx context.Context, id string, command []string, time
 	if timeout > 0 && r.timeout > 0 {
 		d = r.timeout + timeout
 	}
-	err = r.do(ctx, d, func(ctx context.Context) (err error) {
+	err = r.do(ctx, metrics.ExecSync, d, func(ctx context.Context) (err error) {
 		stdout, stderr, err = r.rt.ExecSync(ctx, id, command, timeout)
 		return err
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/resources"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/security"
 	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/network/dns"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
 )
@@ -117,6 +118,8 @@ type Options struct {
 	Lean LeanRuntime
 	// Recorder takes events; nil drops them.
 	Recorder images.EventRecorder
+	// Metrics counts calls and starts; nil: nobody does.
+	Metrics *metrics.Kubelet
 	// PodStates is asked during syncs and garbage collection. nil means that
 	// no pod is terminating and nothing may be removed.
 	PodStates PodStates
@@ -229,7 +232,7 @@ func New(o Options) (*Manager, error) {
 	m.logs = containerLogs{fs: o.FS, podsDir: o.PodLogsDir, linksDir: o.ContainerLogsDir, log: o.Log}
 	m.messages = terminationMessages{fs: o.FS, loop: o.Loop, log: o.Log}
 	m.dns = podDNSSettings{fs: o.FS, resolvConf: o.Node.ResolvConf, configurer: &m.o.Node.DNS}
-	m.rt = &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout}
+	m.rt = &remote{rt: o.RuntimeService, changes: o.Changes, lean: o.Lean, im: o.ImageService, timeout: o.RequestTimeout, l: o.Loop, metrics: o.Metrics}
 	m.shared.noResources = m.resources.Of(nil, nil)
 	io := o.Images
 	io.NoAnnotations = o.Lean != nil

@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
 
 // remote gives each CRI call its deadline: runtimeRequestTimeout, twice that
@@ -20,33 +21,39 @@ type remote struct {
 	lean    LeanRuntime  // nil: rt gets and gives whole messages
 	im      ImageService
 	timeout time.Duration // below 0: none
+	l       *loop.Loop
+	metrics *metrics.Kubelet // nil: nobody counts
 }
 
-// within makes a call with a deadline; with d of 0 or less it has none.
-func within[T any](ctx context.Context, d time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
+// within makes a call with a deadline, and counts it; with d of 0 or less it has none.
+func within[T any](ctx context.Context, r *remote, o metrics.Operation, d time.Duration, call func(ctx context.Context) (T, error)) (out T, err error) {
+	begun := r.l.UnixNano()
 	if d <= 0 {
-		return call(ctx)
+		out, err = call(ctx)
+	} else {
+		out, err = loop.Within(ctx, d, call)
 	}
-	return loop.Within(ctx, d, call)
+	r.metrics.Call(o, r.l.UnixNano()-begun, err)
+	return out, err
 }
 
 // do is within for calls that return only an error.
-func (r *remote) do(ctx context.Context, d time.Duration, call func(ctx context.Context) error) error {
-	_, err := within(ctx, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+func (r *remote) do(ctx context.Context, o metrics.Operation, d time.Duration, call func(ctx context.Context) error) error {
+	_, err := within(ctx, r, o, d, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
 }
 
 func (r *remote) Version(ctx context.Context, v string) (*runtimeapi.VersionResponse, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.VersionResponse, error) { return r.rt.Version(ctx, v) })
+	return within(ctx, r, metrics.Version, r.timeout, func(ctx context.Context) (*runtimeapi.VersionResponse, error) { return r.rt.Version(ctx, v) })
 }
 
 func (r *remote) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusResponse, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
+	return within(ctx, r, metrics.Status, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
 }
 
 // RunPodSandbox may take twice as long as other calls: it sets up the network.
 func (r *remote) RunPodSandbox(ctx context.Context, config *sandboxConfig, handler string) (string, error) {
-	return within(ctx, 2*r.timeout, func(ctx context.Context) (string, error) {
+	return within(ctx, r, metrics.RunPodSandbox, 2*r.timeout, func(ctx context.Context) (string, error) {
 		if r.lean != nil {
 			return r.lean.RunPodSandboxOf(ctx, config, handler)
 		}
@@ -55,17 +62,17 @@ func (r *remote) RunPodSandbox(ctx context.Context, config *sandboxConfig, handl
 }
 
 func (r *remote) StopPodSandbox(ctx context.Context, id string) error {
-	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.StopPodSandbox(ctx, id) })
+	return r.do(ctx, metrics.StopPodSandbox, r.timeout, func(ctx context.Context) error { return r.rt.StopPodSandbox(ctx, id) })
 }
 
 func (r *remote) RemovePodSandbox(ctx context.Context, id string) error {
-	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.RemovePodSandbox(ctx, id) })
+	return r.do(ctx, metrics.RemovePodSandbox, r.timeout, func(ctx context.Context) error { return r.rt.RemovePodSandbox(ctx, id) })
 }
 
 // PodSandboxStatus may lack labels and annotations. It is nil if the runtime
 // answers without one.
 func (r *remote) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.PodSandboxStatus, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.PodSandboxStatus, error) {
+	return within(ctx, r, metrics.PodSandboxStatus, r.timeout, func(ctx context.Context) (*runtimeapi.PodSandboxStatus, error) {
 		if r.lean != nil {
 			return r.lean.LeanPodSandboxStatus(ctx, id)
 		}
@@ -75,12 +82,12 @@ func (r *remote) PodSandboxStatus(ctx context.Context, id string) (*runtimeapi.P
 }
 
 func (r *remote) ListPodSandbox(ctx context.Context, f *runtimeapi.PodSandboxFilter) ([]*runtimeapi.PodSandbox, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) { return r.rt.ListPodSandbox(ctx, f) })
+	return within(ctx, r, metrics.ListPodSandbox, r.timeout, func(ctx context.Context) ([]*runtimeapi.PodSandbox, error) { return r.rt.ListPodSandbox(ctx, f) })
 }
 
 // CreateContainer takes a config without labels where the runtime is lean.
 func (r *remote) CreateContainer(ctx context.Context, id string, config *runtimeapi.ContainerConfig, sandbox *sandboxConfig) (string, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (string, error) {
+	return within(ctx, r, metrics.CreateContainer, r.timeout, func(ctx context.Context) (string, error) {
 		if r.lean != nil {
 			return r.lean.CreateContainerOf(ctx, id, config)
 		}
@@ -89,7 +96,7 @@ func (r *remote) CreateContainer(ctx context.Context, id string, config *runtime
 }
 
 func (r *remote) StartContainer(ctx context.Context, id string) error {
-	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.StartContainer(ctx, id) })
+	return r.do(ctx, metrics.StartContainer, r.timeout, func(ctx context.Context) error { return r.rt.StartContainer(ctx, id) })
 }
 
 // StopContainer has the grace period, in seconds, on top of the usual time.
@@ -98,26 +105,26 @@ func (r *remote) StopContainer(ctx context.Context, id string, grace int64) erro
 	if d > 0 {
 		d += time.Duration(grace) * time.Second
 	}
-	return r.do(ctx, d, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, grace) })
+	return r.do(ctx, metrics.StopContainer, d, func(ctx context.Context) error { return r.rt.StopContainer(ctx, id, grace) })
 }
 
 func (r *remote) RemoveContainer(ctx context.Context, id string) error {
-	return r.do(ctx, r.timeout, func(ctx context.Context) error { return r.rt.RemoveContainer(ctx, id) })
+	return r.do(ctx, metrics.RemoveContainer, r.timeout, func(ctx context.Context) error { return r.rt.RemoveContainer(ctx, id) })
 }
 
 func (r *remote) ListContainers(ctx context.Context, f *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.Container, error) { return r.rt.ListContainers(ctx, f) })
+	return within(ctx, r, metrics.ListContainers, r.timeout, func(ctx context.Context) ([]*runtimeapi.Container, error) { return r.rt.ListContainers(ctx, f) })
 }
 
 func (r *remote) ContainerStatus(ctx context.Context, id string) (*runtimeapi.ContainerStatusResponse, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatusResponse, error) {
+	return within(ctx, r, metrics.ContainerStatus, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatusResponse, error) {
 		return r.rt.ContainerStatus(ctx, id, false)
 	})
 }
 
 // inspect is ContainerStatus, maybe without labels.
 func (r *remote) inspect(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatus, error) {
+	return within(ctx, r, metrics.ContainerStatus, r.timeout, func(ctx context.Context) (*runtimeapi.ContainerStatus, error) {
 		if r.lean != nil {
 			return r.lean.LeanContainerStatus(ctx, id)
 		}
@@ -127,18 +134,20 @@ func (r *remote) inspect(ctx context.Context, id string) (*runtimeapi.ContainerS
 }
 
 func (r *remote) ListImages(ctx context.Context, f *runtimeapi.ImageFilter) ([]*runtimeapi.Image, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) ([]*runtimeapi.Image, error) { return r.im.ListImages(ctx, f) })
+	return within(ctx, r, metrics.ListImages, r.timeout, func(ctx context.Context) ([]*runtimeapi.Image, error) { return r.im.ListImages(ctx, f) })
 }
 
 func (r *remote) ImageStatus(ctx context.Context, image *runtimeapi.ImageSpec, verbose bool) (*runtimeapi.ImageStatusResponse, error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (*runtimeapi.ImageStatusResponse, error) {
+	return within(ctx, r, metrics.ImageStatus, r.timeout, func(ctx context.Context) (*runtimeapi.ImageStatusResponse, error) {
 		return r.im.ImageStatus(ctx, image, verbose)
 	})
 }
 
 // PullImage has no deadline: nobody can tell how long a pull may take.
 func (r *remote) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, auth *runtimeapi.AuthConfig, config *runtimeapi.PodSandboxConfig) (string, error) {
-	return r.im.PullImage(ctx, image, auth, config)
+	return within(ctx, r, metrics.PullImage, 0, func(ctx context.Context) (string, error) {
+		return r.im.PullImage(ctx, image, auth, config)
+	})
 }
 
 // changedPods is what a ChangeLister returns.
@@ -149,14 +158,14 @@ type changedPods[T any] struct {
 }
 
 func (r *remote) ListPodSandboxChanges(ctx context.Context, podUID string) (changedPods[*runtimeapi.PodSandbox], error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.PodSandbox], err error) {
+	return within(ctx, r, metrics.ListPodSandbox, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.PodSandbox], err error) {
 		c.pods, c.lists, c.all, err = r.changes.ListPodSandboxChanges(ctx, podUID)
 		return c, err
 	})
 }
 
 func (r *remote) ListContainersChanges(ctx context.Context, podUID string) (changedPods[*runtimeapi.Container], error) {
-	return within(ctx, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.Container], err error) {
+	return within(ctx, r, metrics.ListContainers, r.timeout, func(ctx context.Context) (c changedPods[*runtimeapi.Container], err error) {
 		c.pods, c.lists, c.all, err = r.changes.ListContainersChanges(ctx, podUID)
 		return c, err
 	})

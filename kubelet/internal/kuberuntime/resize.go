@@ -17,6 +17,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/allocation/state"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
 
 // Allocation is what the manager asks of, and tells, the allocation manager.
@@ -219,7 +220,7 @@ func (z *resizing) tellSandbox(ctx context.Context, g cm.PodCgroup) error {
 		Resources: n.Amounts(max(g.MilliCPU-over.Cpu().MilliValue(), 0), max(g.MilliCPULimit-over.Cpu().MilliValue(), 0),
 			max(g.MemoryLimit-over.Memory().Value(), 0)),
 	}
-	_, err := within(ctx, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+	_, err := within(ctx, z.m.rt, metrics.UpdatePodSandbox, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 		return z.rt.UpdatePodSandboxResources(ctx, req)
 	})
 	switch code := grpcstatus.Code(err); {
@@ -246,7 +247,7 @@ func (z *resizing) updateContainers(ctx context.Context, name v1.ResourceName, l
 		if a := z.m.o.Affinity; a != nil && a.NoQuota(z.pod, c.Name) {
 			linux.CpuQuota = noQuota(linux)
 		}
-		err := z.m.rt.do(ctx, z.m.rt.timeout, func(ctx context.Context) error {
+		err := z.m.rt.do(ctx, metrics.UpdateContainer, z.m.rt.timeout, func(ctx context.Context) error {
 			return z.rt.UpdateContainerResources(ctx, u.ID, &runtimeapi.ContainerResources{Linux: linux})
 		})
 		if err != nil {
@@ -323,7 +324,7 @@ func (z *resizing) memoryUsage(ctx context.Context) (used map[string]int64, tota
 		if s.State != kubecontainer.StateRunning {
 			continue
 		}
-		stats, err := within(ctx, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.ContainerStats, error) {
+		stats, err := within(ctx, z.m.rt, metrics.ContainerStats, z.m.rt.timeout, func(ctx context.Context) (*runtimeapi.ContainerStats, error) {
 			return z.rt.ContainerStats(ctx, s.ID)
 		})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
 
 // podSync is one SyncPod in progress.
@@ -188,11 +189,29 @@ func (s *podSync) start(ctx context.Context, c *v1.Container, target string) err
 		r.Fail(err, message)
 		return err
 	}
+	kind := containerType(s.pod, c)
+	s.m.o.Metrics.Started(kind)
 	message, err := s.m.startContainer(ctx, &start{
 		pod: s.pod, c: c, status: s.status, sandboxID: s.sandboxID, sandbox: s.config, pullSecrets: s.pullSecrets, target: target, podIPs: s.podIPs, imageVolumes: s.imageVolumes,
 	})
 	if err != nil {
+		s.m.o.Metrics.StartFailed(kind, err.Error())
 		r.Fail(err, message)
 	}
 	return err
+}
+
+// containerType is the metrics' name for a kind of container.
+func containerType(pod *v1.Pod, c *v1.Container) metrics.ContainerType {
+	for i := range pod.Spec.InitContainers {
+		if &pod.Spec.InitContainers[i] == c {
+			return metrics.InitContainer
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if &pod.Spec.Containers[i] == c {
+			return metrics.Container
+		}
+	}
+	return metrics.EphemeralContainer
 }

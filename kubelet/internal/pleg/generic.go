@@ -13,6 +13,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
 
 // Runtime is what the PLEG needs of the runtime manager.
@@ -47,6 +48,8 @@ type Options struct {
 	RelistThreshold time.Duration
 	// Log takes the kubelet's log lines; nil means none.
 	Log func(format string, args ...any)
+	// Metrics counts relists; nil: nobody does.
+	Metrics *metrics.Kubelet
 }
 
 // Generic is the PLEG that lists the runtime's pods periodically.
@@ -125,6 +128,9 @@ func (p *Generic) Healthy() error {
 // LastRelist returns when the last good relist began; zero before the first.
 func (p *Generic) LastRelist() time.Time { return p.lastRelist }
 
+// Pods are those of the last good listing, by UID. They are shared, and so is the slice.
+func (p *Generic) Pods() []*kubecontainer.Pod { return p.pods }
+
 // Stats counts what was done.
 type Stats struct {
 	Relists         uint64 // with a listing
@@ -198,6 +204,11 @@ func (l lister) relist(ctx context.Context) bool {
 	p := l.p
 	p.relists++
 	start := p.o.Loop.Now()
+	since := int64(-1)
+	if !p.lastRelist.IsZero() {
+		since = int64(start.Sub(p.lastRelist))
+	}
+	defer func() { p.o.Metrics.Relist(int64(p.o.Loop.Since(start)), since) }()
 	listed, err := p.o.Runtime.ListPods(ctx, true)
 	if err != nil {
 		p.o.Log("pleg: unable to retrieve pods: %v", err)
