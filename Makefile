@@ -22,11 +22,15 @@ RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
+# What CI builds beside its own system, and how a release is built: golang.org/x/net/trace, which
+# gRPC would draw in, keeps every method of every type (docs/releases.md).
+CROSS        ?= darwin/arm64 windows/amd64
+RELEASEFLAGS  = -trimpath -tags grpcnotrace -ldflags '-s -w'
 # The version of golangci-lint, which .golangci.yml is for.
 GOLANGCI = v2.15.0
 SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim up
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak verify clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak verify cross release-check clean
 
 all: build
 
@@ -91,6 +95,13 @@ day: ## a hundred nodes for a day, and 5,000 that lose a rack, the API or their 
 
 verify: ## a thousand nodes with churn and faults on 1, 2 and 4 cores: one hash
 	$(GO) run ./cmd/drydock run --verify scenarios/long/faults-and-churn.yaml
+
+cross: ## the command, built for a Mac and for Windows
+	@set -e; for t in $(CROSS); do echo "building for $$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build $(RELEASEFLAGS) -o bin/cross/ ./cmd/drydock; done
+
+release-check: ## what a release needs: all targets build and vet, the binary is small enough
+	GO='$(GO)' hack/release-check.sh
 
 bench: ## the benchmarks that the docs cite
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem $(BENCHPKGS)

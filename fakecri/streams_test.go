@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -79,7 +79,7 @@ func (p *peer) Write(ctx context.Context, b []byte) (int, error) {
 		}
 	}
 	if p.gone {
-		return 0, syscall.EPIPE
+		return 0, linux.EPIPE
 	}
 	p.got = append(p.got, b...)
 	return len(b), nil

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command drydock-soak runs the kubelet for a while over a real container runtime, kills and
 // restarts it meanwhile, and says what went wrong. hack/soak.sh calls it.
 //

@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"syscall"
 	"time"
 )
 
@@ -83,14 +82,4 @@ func (p *pacer) live() float64 {
 func (p *pacer) collecting() float64 {
 	metrics.Read(p.samples[1:])
 	return p.samples[1].Value.Float64() - p.gc0
-}
-
-// peakRSS is the most memory that the process has had, in bytes. 0 where the
-// system does not say. ru_maxrss is in KiB on Linux (getrusage(2)).
-func peakRSS() int64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return u.Maxrss << 10
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command actor is the test program of the conformance checks, as it runs in
 // real containers: package fakecri/actor has what it does, here is the machine
 // for it. It must stay small and static: no net/http, no cgo.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // command is one of the program's.
@@ -174,7 +175,7 @@ func (p *program) fail(ctx context.Context, what string, err error) int {
 // reason is an error without the names that the system's packages add.
 // The names may differ between a real machine and the fake runtime; errno's texts don't.
 func reason(err error) string {
-	var errno syscall.Errno
+	var errno linux.Errno
 	if errors.As(err, &errno) {
 		return errno.Error()
 	}

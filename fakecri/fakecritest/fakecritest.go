@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package fakecritest gives a container runtime behind a socket to a Go test,
 // as net/http/httptest does a web server.
 //

@@ -4,10 +4,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -20,7 +20,7 @@ func (v *View) create(op, name string, make func(f hostfs.Tree, rel string) erro
 	}
 	at, errno := v.resolve(unslashed(name), false)
 	if errno == 0 && at.exists() {
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	}
 	if errno != 0 {
 		return pathError(op, name, errno)
@@ -66,7 +66,7 @@ func (v *View) Mkdir(name string, perm fs.FileMode) error {
 func (v *View) MkdirAll(name string, perm fs.FileMode) error {
 	if at, errno := v.resolve(name, true); errno == 0 && at.exists() {
 		if !at.mode().IsDir() {
-			return pathError("mkdir", name, syscall.ENOTDIR)
+			return pathError("mkdir", name, linux.ENOTDIR)
 		}
 		return nil
 	}
@@ -96,18 +96,18 @@ func (v *View) Link(old, name string) error {
 	}
 	at, errno := v.resolve(name, false)
 	if errno == 0 && at.exists() {
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	}
 	if errno == 0 && (at.dirMnt != from.mnt || from.point || from.syn != nil && !from.syn.real()) {
 		// A file of the machine can be linked within its mount: real says so.
-		errno = syscall.EXDEV
+		errno = linux.EXDEV
 	}
 	if errno != 0 {
 		return pathError("link", name, errno)
 	}
 	f, rel, errno := v.mayCreate(&at)
 	if errno == 0 && from.mode().IsDir() {
-		errno = syscall.EPERM
+		errno = linux.EPERM
 	}
 	if errno != 0 {
 		return pathError("link", name, errno)
@@ -139,7 +139,7 @@ func (v *View) Remove(name string) error {
 		defer v.freeing(at.mnt, f)()
 	}
 	if errno == 0 && at.mode().IsDir() && len(v.names(&at)) > 0 {
-		errno = syscall.ENOTEMPTY
+		errno = linux.ENOTEMPTY
 	}
 	if errno == 0 {
 		if err := f.Remove(rel); err != nil {
@@ -169,7 +169,7 @@ func removal(at *place) string {
 func (v *View) RemoveAll(name string) error {
 	at, errno := v.resolve(name, false)
 	switch {
-	case errno == syscall.ENOENT || errno == 0 && !at.exists():
+	case errno == linux.ENOENT || errno == 0 && !at.exists():
 		return nil
 	case errno != 0:
 		return pathError("unlinkat", name, errno)
@@ -192,7 +192,7 @@ func (v *View) RemoveAll(name string) error {
 	var first error
 	if at.mode().IsDir() {
 		if !v.may(&at, 4) {
-			first = pathError("unlinkat", name, syscall.EACCES)
+			first = pathError("unlinkat", name, linux.EACCES)
 		} else {
 			for _, n := range v.names(&at) {
 				if err := v.RemoveAll(path.Join(at.path, n)); err != nil && first == nil {
@@ -219,7 +219,7 @@ func (v *View) Rename(from, to string) error {
 
 // rename checks in the order of Linux, of which the first error is shown: what
 // a rename would hide, cut off or move between mounts is refused.
-func (v *View) rename(from, to string) syscall.Errno {
+func (v *View) rename(from, to string) linux.Errno {
 	if errno := v.denied("rename"); errno != 0 {
 		return errno
 	}
@@ -232,25 +232,25 @@ func (v *View) rename(from, to string) syscall.Errno {
 	case errno != 0:
 		return errno
 	case !a.exists():
-		return syscall.ENOENT
+		return linux.ENOENT
 	case a.point || b.point:
 		// A mount point can't be moved or replaced.
-		return syscall.EBUSY
+		return linux.EBUSY
 	case a.mnt != b.dirMnt:
-		return syscall.EXDEV
+		return linux.EXDEV
 	case !a.mode().IsDir() && (unslashed(from) != from || unslashed(to) != to):
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	case a.path == b.path:
 		return 0
 	// A directory can't be moved into itself.
 	case a.mode().IsDir() && below(b.path, a.path):
-		return syscall.EINVAL
+		return linux.EINVAL
 	case b.exists() && below(a.path, b.path):
-		return syscall.ENOTEMPTY
+		return linux.ENOTEMPTY
 	// With something mounted in it a directory stays where it is: the mounts are kept by path
 	// here.
 	case a.mode().IsDir() && v.ns.inside(a.path):
-		return syscall.EBUSY
+		return linux.EBUSY
 	}
 	f, rel, errno := v.mayRemove(&a)
 	if errno != 0 {
@@ -266,9 +266,9 @@ func (v *View) rename(from, to string) syscall.Errno {
 		}
 		switch {
 		case a.mode().IsDir() && !b.mode().IsDir():
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		case !a.mode().IsDir() && b.mode().IsDir():
-			return syscall.EISDIR
+			return linux.EISDIR
 		case b.mode().IsDir():
 			// rename(2) replaces an empty directory; Remove fails for another.
 			if err := f.Remove(newRel); err != nil {
@@ -295,7 +295,7 @@ func (v *View) change(op, name string, follow, owner bool, do func(f hostfs.Tree
 	}
 	uid, _ := at.owner()
 	if cred := v.cred(); owner && cred.UID != uid && !v.can(capFowner) && !(op == "chown" && v.can(capChown)) {
-		return pathError(op, name, syscall.EPERM)
+		return pathError(op, name, linux.EPERM)
 	}
 	f, rel, errno := v.writable(at.mnt, at.path)
 	if errno != 0 {
@@ -358,7 +358,7 @@ func (v *View) chown(name string, uid, gid int, follow bool) error {
 			if _, err := v.existing("chown", name, follow); err != nil {
 				return err
 			}
-			return pathError("chown", name, syscall.EPERM)
+			return pathError("chown", name, linux.EPERM)
 		}
 	}
 	return v.change("chown", name, follow, true, func(f hostfs.Tree, rel string) error {
@@ -386,7 +386,7 @@ func (v *View) Truncate(name string, size int64) error {
 		return err
 	}
 	if !v.may(&at, 2) {
-		return pathError("truncate", name, syscall.EACCES)
+		return pathError("truncate", name, linux.EACCES)
 	}
 	return v.change("truncate", name, true, false, func(f hostfs.Tree, rel string) error { return f.Truncate(rel, size) })
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -172,7 +172,7 @@ func (c *Container) View() *View { return c.opts.Root }
 // ChdirError says that a process can't be started in its working directory.
 type ChdirError struct {
 	Dir   string
-	Errno syscall.Errno
+	Errno linux.Errno
 }
 
 // Error is the error in runc's words.
@@ -195,7 +195,7 @@ func (c *Container) Start(spec Spec) (*Process, error) {
 		return nil, ErrStopped
 	}
 	if len(spec.Argv) == 0 {
-		return nil, &ExecError{Errno: syscall.EINVAL}
+		return nil, &ExecError{Errno: linux.EINVAL}
 	}
 	// Whether it can run is found out before there is a process, with its
 	// credentials: a stand-in lends them to a View.
@@ -233,11 +233,11 @@ func (c *Container) enter(v *View, dir string) error {
 	switch {
 	case errno != 0:
 	case !at.exists():
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case !at.mode().IsDir():
-		errno = syscall.ENOTDIR
+		errno = linux.ENOTDIR
 	case !v.may(&at, 1):
-		errno = syscall.EACCES
+		errno = linux.EACCES
 	}
 	if errno != 0 {
 		return &ChdirError{dir, errno}

@@ -5,7 +5,8 @@ import (
 	"encoding/binary"
 	"io"
 	"strconv"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // device is an open character device. It has no state, so a Dup is itself. name is that of the
@@ -19,7 +20,7 @@ type device struct {
 func (m *Machine) Null() File { return device{m, "null"} }
 
 // openDevice opens a device by the name of its driver.
-func (v *View) openDevice(name string) (File, syscall.Errno) {
+func (v *View) openDevice(name string) (File, linux.Errno) {
 	switch name {
 	case "null", "zero", "full", "random", "urandom":
 		return device{v.ns.m, name}, 0
@@ -33,7 +34,7 @@ func (v *View) openDevice(name string) (File, syscall.Errno) {
 			}
 		}
 	}
-	return nil, syscall.ENXIO
+	return nil, linux.ENXIO
 }
 
 // Read gives nothing, zeros or draws of the loop. /dev/full reads as zeros as well.
@@ -52,7 +53,7 @@ func (d device) Read(_ context.Context, b []byte) (int, error) {
 // Write takes everything; /dev/full nothing.
 func (d device) Write(_ context.Context, b []byte) (int, error) {
 	if d.name == "full" {
-		return 0, syscall.ENOSPC
+		return 0, linux.ENOSPC
 	}
 	return len(b), nil
 }
@@ -60,7 +61,7 @@ func (d device) Write(_ context.Context, b []byte) (int, error) {
 // WriteZeros is of ZeroWriter.
 func (d device) WriteZeros(_ context.Context, n int64) error {
 	if d.name == "full" && n > 0 {
-		return syscall.ENOSPC
+		return linux.ENOSPC
 	}
 	return nil
 }

@@ -4,11 +4,12 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // ErrInterrupted is what waits return when a caught signal arrives: EINTR.
-const ErrInterrupted = syscall.EINTR
+const ErrInterrupted = linux.EINTR
 
 // ExecError says why a program can't be run. kubectl describe shows its text in the container's
 // state, so it is runc's to the letter.
@@ -16,7 +17,7 @@ type ExecError struct {
 	// Path is the program as it was asked for.
 	Path string
 	// Errno is the reason: ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP.
-	Errno syscall.Errno
+	Errno linux.Errno
 	// NotInPath says that a name without a slash was not found in $PATH.
 	NotInPath bool
 	// Interpreter, if not empty, is the missing interpreter of a script.
@@ -30,9 +31,9 @@ func (e *ExecError) Error() string {
 	switch {
 	case e.NotInPath: // also if there is one without permission
 		return q + "executable file not found in $PATH"
-	case e.Errno == syscall.ENOEXEC, e.Interpreter != "":
+	case e.Errno == linux.ENOEXEC, e.Interpreter != "":
 		return "exec " + e.Path + ": " + e.Errno.Error()
-	case e.Errno == syscall.EACCES:
+	case e.Errno == linux.EACCES:
 		return q + e.Errno.Error()
 	}
 	return q + "stat " + e.Path + ": " + e.Errno.Error()
@@ -43,7 +44,7 @@ func (e *ExecError) Unwrap() error { return e.Errno }
 
 // pathError is a path's error as package os would return it, so that callers can use errors.Is
 // with fs.ErrNotExist and its like.
-func pathError(op, name string, errno syscall.Errno) error {
+func pathError(op, name string, errno linux.Errno) error {
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }
 

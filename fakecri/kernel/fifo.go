@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -34,7 +34,7 @@ func (v *View) Mkfifo(name string, perm fs.FileMode) error {
 
 // openFifo opens a named pipe. As on Linux one end waits until the other is
 // opened too, unless it is opened for both.
-func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
+func (v *View) openFifo(at *place, flag int) (File, linux.Errno) {
 	// The process on the other side would have to be the machine's own; that is not built.
 	m, host := v.ns.m, ""
 	if at.syn != nil {
@@ -74,11 +74,11 @@ func (v *View) openFifo(at *place, flag int) (File, syscall.Errno) {
 	for end.read && f.q.writers == 0 && f.writes == writes || end.write && f.q.readers == 0 && f.reads == reads {
 		// The runtime itself, or a stand-in at the start, can't wait.
 		if v.p == nil || v.p.ctx == nil {
-			return nil, syscall.ENXIO
+			return nil, linux.ENXIO
 		}
 		i, err := loop.WaitAny(v.p.ctx, f.opened, &v.p.signalled)
 		if err != nil || i == 1 {
-			return nil, syscall.EINTR
+			return nil, linux.EINTR
 		}
 	}
 	ok = true

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/fakecri/kernel/rootfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -126,7 +126,7 @@ func readAll(ctx context.Context, f kernel.File) (string, error) {
 	}
 }
 
-func isErrno(err error, want syscall.Errno) bool {
+func isErrno(err error, want linux.Errno) bool {
 	if want == 0 {
 		return err == nil
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -62,7 +62,7 @@ func (ns *Namespace) BindHostBelow(containerPath string, host hostfs.FS, hostPat
 	}
 	for _, p := range points {
 		err := ns.BindHost(path.Join("/", containerPath, strings.TrimPrefix(p, top)), host, p, false)
-		if err != nil && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.EACCES) {
+		if err != nil && !errors.Is(err, linux.ENOENT) && !errors.Is(err, linux.EACCES) {
 			return err // and what is hidden can't be reached anyway
 		}
 	}
@@ -137,7 +137,7 @@ func (s *synth) head(n int) []byte {
 
 // open opens a file by its name on the machine; shown is its path in the
 // container. O_APPEND is done by openFile, as writes are by offset.
-func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openFile, syscall.Errno) {
+func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openFile, linux.Errno) {
 	f, err := h.fs.Open(name, flag&^os.O_APPEND, perm)
 	if err != nil {
 		return nil, execError(err)
@@ -148,7 +148,7 @@ func (h *hostMount) open(name, shown string, flag int, perm fs.FileMode) (*openF
 // openHost opens a real file for writing, which it makes if create says so. A program of the
 // machine may make or remove the file meanwhile, so the errors of a race are handled: O_EXCL says
 // who made it, and so who owns it.
-func (v *View) openHost(name string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+func (v *View) openHost(name string, at *place, flag int, perm fs.FileMode, create bool) (File, linux.Errno) {
 	x := v.ns.list[at.mnt]
 	h := x.synth.(*hostMount)
 	const making = os.O_CREATE | os.O_EXCL
@@ -159,7 +159,7 @@ func (v *View) openHost(name string, at *place, flag int, perm fs.FileMode, crea
 		flag &^= making
 	}
 	f, errno := h.open(name, at.path, flag, perm)
-	if errno == syscall.EEXIST && create && !excl { // somebody outside was faster
+	if errno == linux.EEXIST && create && !excl { // somebody outside was faster
 		create = false
 		f, errno = h.open(name, at.path, flag&^making, perm)
 	}

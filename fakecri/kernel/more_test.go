@@ -7,11 +7,11 @@ import (
 	"os"
 	"path"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // readTree reads all that a tree lists and returns how many files that were.
@@ -136,7 +136,7 @@ func TestNamespaceIsTakenAway(t *testing.T) {
 	r.cmds["child"] = func(ctx context.Context, p *kernel.Process) int {
 		l, err := p.Listen(ctx, 80)
 		must(t, err)
-		if _, err := p.Listen(ctx, 80); err != syscall.EADDRINUSE {
+		if _, err := p.Listen(ctx, 80); err != linux.EADDRINUSE {
 			t.Error(err)
 		}
 		_, err = l.Accept(ctx)

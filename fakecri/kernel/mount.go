@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -236,10 +236,10 @@ func (ns *Namespace) mount(x *mount, dir bool) error {
 		return pathError("mount", x.path, errno)
 	}
 	if at.path == "/" {
-		return pathError("mount", x.path, syscall.EBUSY) // what is a root stays one
+		return pathError("mount", x.path, linux.EBUSY) // what is a root stays one
 	}
 	if at.exists() && at.mode().IsDir() != dir {
-		return pathError("mount", x.path, syscall.ENOTDIR)
+		return pathError("mount", x.path, linux.ENOTDIR)
 	}
 	x.path = at.path
 	ns.list = append(ns.list, x)

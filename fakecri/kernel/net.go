@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -96,17 +96,17 @@ func (n *NetNS) find(port int) (int, bool) {
 // port.
 func (n *NetNS) bind(e *endpoint) error {
 	if e.port < 0 || e.port > 65535 {
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	if n.closed {
-		return syscall.ENETDOWN
+		return linux.ENETDOWN
 	}
 	if e.port == 0 {
 		e.port = n.m.ephemeral()
 	}
 	i, taken := n.find(e.port)
 	if taken {
-		return syscall.EADDRINUSE
+		return linux.EADDRINUSE
 	}
 	n.open = slices.Insert(n.open, i, e)
 	n.tell(e.port, true)
@@ -231,7 +231,7 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 				}
 				// The address exists elsewhere, and nobody listens there.
 				if h == nil {
-					return nil, syscall.ECONNREFUSED
+					return nil, linux.ECONNREFUSED
 				}
 				return n.connect(nil, &endpoint{port: port, handler: h}, ip), nil
 			}
@@ -239,7 +239,7 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 		if err := l.Sleep(ctx, hostUnreachable); err != nil {
 			return nil, err
 		}
-		return nil, syscall.EHOSTUNREACH
+		return nil, linux.EHOSTUNREACH
 	}
 	if err := l.Sleep(ctx, handshake); err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 	i, ok := to.find(port)
 	// Looked at after the wait: the listener may have gone during the handshake.
 	if !ok || to.closed || n.closed {
-		return nil, syscall.ECONNREFUSED
+		return nil, linux.ECONNREFUSED
 	}
 	e := to.open[i]
 	if e.listener != nil && len(e.listener.queue) >= backlog {
@@ -255,7 +255,7 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 		if err := l.Sleep(ctx, 127*time.Second); err != nil { // SYNs that are dropped
 			return nil, err
 		}
-		return nil, syscall.ETIMEDOUT
+		return nil, linux.ETIMEDOUT
 	}
 	return n.connect(to, e, ip), nil
 }
@@ -309,7 +309,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for len(l.queue) == 0 {
 		if l.closed {
 			l.ready.Notify()
-			return nil, syscall.EINVAL
+			return nil, linux.EINVAL
 		}
 		if err := wait(ctx, &l.ready); err != nil {
 			return nil, err
@@ -498,7 +498,7 @@ func (p *Process) Listen(_ context.Context, port int) (*Listener, error) {
 func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error) {
 	ip, ok := p.LookupHost(host)
 	if !ok {
-		return nil, syscall.ENOENT
+		return nil, linux.ENOENT
 	}
 	c, err := p.c.Net().Dial(ctx, ip, port)
 	if err != nil {

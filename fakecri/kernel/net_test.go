@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // echo accepts connections and says back what they say.
@@ -49,7 +49,7 @@ func TestNetwork(t *testing.T) {
 		return kernel.Answer{Data: []byte("200 " + string(req[:3])), After: time.Second, Close: true}, true
 	})
 	must(t, err)
-	if _, err := nb.Serve(80, nil); err != syscall.EADDRINUSE {
+	if _, err := nb.Serve(80, nil); err != linux.EADDRINUSE {
 		t.Error(err)
 	}
 	say := func(ctx context.Context, p *kernel.Process, host string, port int, parts ...string) string {

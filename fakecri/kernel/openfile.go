@@ -4,9 +4,9 @@ import (
 	"context"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // openFile is an open regular file (or directory), of the node's files or of the
@@ -99,7 +99,7 @@ func writeAll(ctx context.Context, h interface{ Size() int64 }, off *int64, tmpf
 			continue
 		}
 		if !c.makeRoom() {
-			return int(done), syscall.ENOMEM
+			return int(done), linux.ENOMEM
 		}
 		// It may have been this process that was killed.
 		From(ctx).checkAlive()
@@ -141,7 +141,7 @@ func (f *openFile) Seek(offset int64, whence int) (int64, error) {
 		offset += f.h.Size()
 	}
 	if offset < 0 {
-		return f.off, syscall.EINVAL
+		return f.off, linux.EINVAL
 	}
 	f.off = offset
 	return offset, nil

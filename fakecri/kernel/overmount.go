@@ -4,9 +4,9 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -86,7 +86,7 @@ func (ns *Namespace) over(name string) (at place, there bool, err error) {
 	root := ns.root()
 	at, errno := root.resolve(path.Clean("/"+name), true)
 	switch {
-	case errno == syscall.ENOENT || errno == 0 && !at.exists():
+	case errno == linux.ENOENT || errno == 0 && !at.exists():
 		return at, false, nil
 	case errno != 0:
 		return at, false, pathError("mount", name, errno)

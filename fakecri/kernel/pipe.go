@@ -3,13 +3,13 @@ package kernel
 import (
 	"context"
 	"io"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 const (
-	errBadFD = syscall.EBADF
+	errBadFD = linux.EBADF
 	// pipeSize is what a pipe holds, as on Linux.
 	pipeSize = 64 << 10
 )
@@ -52,7 +52,7 @@ func (q *pipe) read(ctx context.Context, b []byte) (int, error) {
 		if q.writers == 0 {
 			q.readable.Notify() // for the next who waits
 			if q.reset {
-				return 0, syscall.ECONNRESET
+				return 0, linux.ECONNRESET
 			}
 			return 0, io.EOF
 		}
@@ -114,7 +114,7 @@ func brokenPipe(ctx context.Context) error {
 		p.deliver(SIGPIPE, true)
 		p.checkAlive()
 	}
-	return syscall.EPIPE
+	return linux.EPIPE
 }
 
 // closeReader wakes writers when nobody is left to read; what was written is lost.

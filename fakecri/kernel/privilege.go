@@ -2,7 +2,8 @@ package kernel
 
 import (
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Capabilities is a set of Linux capabilities, a bit each.
@@ -107,9 +108,9 @@ func (f *Filter) denies(name string) bool { return f != nil && f.Except[name] !=
 // denied is EPERM if the container's filter denies a system call to the process
 // that looks at the View. Called before anything else of the call is checked, as seccomp acts at
 // its entry.
-func (v *View) denied(name string) syscall.Errno {
+func (v *View) denied(name string) linux.Errno {
 	if v.p != nil && v.p.c != nil && v.p.c.opts.Filter.denies(name) {
-		return syscall.EPERM
+		return linux.EPERM
 	}
 	return 0
 }
@@ -118,9 +119,9 @@ func (v *View) denied(name string) syscall.Errno {
 func (p *Process) SetHostname(name string) error {
 	switch {
 	case !p.effective().has(CapSysAdmin), p.view.denied("sethostname") != 0:
-		return syscall.EPERM
+		return linux.EPERM
 	case len(name) > 64:
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	p.c.opts.Hostname = name
 	return nil

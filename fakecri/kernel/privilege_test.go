@@ -3,10 +3,10 @@ package kernel_test
 import (
 	"context"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 func TestCapabilityNames(t *testing.T) {
@@ -47,13 +47,13 @@ func TestCapabilities(t *testing.T) {
 			if err != nil || !strings.Contains(string(status), "CapEff:\t"+tc.eff+"\n") || !strings.Contains(string(status), "NoNewPrivs:\t1\n") {
 				t.Errorf("%s: %v\n%s", tc.name, err, status)
 			}
-			if err := v.Chmod("/tmp/other", 0o640); tc.free != (err == nil) || err != nil && !isErrno(err, syscall.EPERM) {
+			if err := v.Chmod("/tmp/other", 0o640); tc.free != (err == nil) || err != nil && !isErrno(err, linux.EPERM) {
 				t.Errorf("%s: chmod: %v", tc.name, err)
 			}
-			if _, err := v.ReadFile("/tmp/other"); tc.free != (err == nil) || err != nil && !isErrno(err, syscall.EACCES) {
+			if _, err := v.ReadFile("/tmp/other"); tc.free != (err == nil) || err != nil && !isErrno(err, linux.EACCES) {
 				t.Errorf("%s: read: %v", tc.name, err)
 			}
-			if err := v.Chown("/tmp/other", 5, 5); tc.free != (err == nil) || err != nil && !isErrno(err, syscall.EPERM) {
+			if err := v.Chown("/tmp/other", 5, 5); tc.free != (err == nil) || err != nil && !isErrno(err, linux.EPERM) {
 				t.Errorf("%s: chown: %v", tc.name, err)
 			}
 			return 0

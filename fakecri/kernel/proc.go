@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // procFS is /proc. What it shows is by the pid namespace of the container. A container with
@@ -285,7 +286,7 @@ func (d processDir) file(name string) *synth {
 		return synthText(func() string { return "0\n" })
 	case "oom_score_adj":
 		// What is written is taken and has no effect: the score is the runtime's to set.
-		return &synth{mode: 0o644, data: d.oomScoreAdj, write: func(string) syscall.Errno { return 0 }}
+		return &synth{mode: 0o644, data: d.oomScoreAdj, write: func(string) linux.Errno { return 0 }}
 	case "uid_map", "gid_map":
 		return synthText(func() string { return d.idMap(name) })
 	case "cwd":

@@ -6,9 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -292,11 +292,11 @@ func (p *Process) Chdir(name string) error {
 	switch {
 	case errno != 0:
 	case !at.exists():
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case !at.mode().IsDir():
-		errno = syscall.ENOTDIR
+		errno = linux.ENOTDIR
 	case !p.view.may(&at, 1):
-		errno = syscall.EACCES
+		errno = linux.EACCES
 	}
 	if errno != 0 {
 		return pathError("chdir", name, errno)
@@ -400,10 +400,10 @@ func (p *Process) Signalled() loop.Waitable { return &p.signalled }
 // its pid namespace shows; others only their own user's.
 func (p *Process) Kill(pid, sig int) error {
 	if sig < 0 || sig > maxSignal {
-		return syscall.EINVAL
+		return linux.EINVAL
 	}
 	if p.dead {
-		return syscall.ESRCH
+		return linux.ESRCH
 	}
 	group := -pid
 	if pid == 0 {
@@ -437,9 +437,9 @@ func (p *Process) Kill(pid, sig int) error {
 	}
 	switch {
 	case !found:
-		return syscall.ESRCH
+		return linux.ESRCH
 	case !allowed:
-		return syscall.EPERM
+		return linux.EPERM
 	}
 	return nil
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -105,7 +105,7 @@ func TestSpawnWaitAndOrphans(t *testing.T) {
 		say("then: %d %v", exit.Code, err)
 		_, err = p.Wait(ctx, a)
 		say("again: %v", err)
-		if _, err := p.Spawn(ctx, kernel.Spec{Argv: []string{"/bin/nosuch"}}); !errors.Is(err, syscall.ENOENT) {
+		if _, err := p.Spawn(ctx, kernel.Spec{Argv: []string{"/bin/nosuch"}}); !errors.Is(err, linux.ENOENT) {
 			t.Error(err)
 		}
 		_ = p.Sleep(ctx, 10*time.Second)
@@ -160,7 +160,7 @@ func TestKillNeedsPermission(t *testing.T) {
 	r := newRig(t)
 	c := r.container(nil)
 	r.cmds["other"] = func(ctx context.Context, p *kernel.Process) int {
-		if err := p.Kill(1, 15); err != syscall.EPERM {
+		if err := p.Kill(1, 15); err != linux.EPERM {
 			t.Error(err)
 		}
 		return 9

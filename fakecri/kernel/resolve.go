@@ -5,9 +5,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -110,9 +110,9 @@ func (v *View) may(at *place, bits fs.FileMode) bool {
 // is followed. The errno is not 0 if the way there is missing or closed. A relative name starts
 // at the process's directory. A slash at the end asks for a directory, and follows a link there.
 // The place may be free, if only the last element is missing.
-func (v *View) resolve(name string, follow bool) (place, syscall.Errno) {
+func (v *View) resolve(name string, follow bool) (place, linux.Errno) {
 	if name == "" {
-		return place{}, syscall.ENOENT
+		return place{}, linux.ENOENT
 	}
 	w := walker{v: v, follow: follow || strings.HasSuffix(name, "/")}
 	m := v.ns.m
@@ -127,7 +127,7 @@ func (v *View) resolve(name string, follow bool) (place, syscall.Errno) {
 			return place{}, errno
 		}
 		if !w.top().exists() {
-			return place{}, syscall.ENOENT
+			return place{}, linux.ENOENT
 		}
 		w.free = false
 	}
@@ -136,7 +136,7 @@ func (v *View) resolve(name string, follow bool) (place, syscall.Errno) {
 	}
 	at := *w.top()
 	if strings.HasSuffix(name, "/") && at.exists() && !at.mode().IsDir() {
-		return place{}, syscall.ENOTDIR
+		return place{}, linux.ENOTDIR
 	}
 	return at, 0
 }
@@ -163,7 +163,7 @@ func (w *walker) top() *place { return &w.stack[len(w.stack)-1] }
 // there, so that .. goes back the way it came, also out of a mount. rest shrinks from the front,
 // and grows by the targets of links. A missing last element ends the walk with a place that does
 // not exist; a missing one before it is ENOENT.
-func (w *walker) walk(rest string) syscall.Errno {
+func (w *walker) walk(rest string) linux.Errno {
 	for rest != "" {
 		if rest[0] == '/' {
 			if len(rest) > 1 || len(w.stack) == 0 {
@@ -183,11 +183,11 @@ func (w *walker) walk(rest string) syscall.Errno {
 		at := w.top()
 		switch {
 		case !at.exists():
-			return syscall.ENOENT
+			return linux.ENOENT
 		case !at.mode().IsDir():
-			return syscall.ENOTDIR
+			return linux.ENOTDIR
 		case !w.free && !w.v.may(at, 1):
-			return syscall.EACCES
+			return linux.EACCES
 		case name == ".":
 			continue
 		case name == "..":
@@ -200,16 +200,16 @@ func (w *walker) walk(rest string) syscall.Errno {
 		next := w.v.child(at, name)
 		last := strings.Trim(rest, "/") == ""
 		if !next.exists() && !last {
-			return syscall.ENOENT
+			return linux.ENOENT
 		}
 		// A link of /proc/PID/fd at the end is not followed by its text: it is the open file.
 		if next.exists() && next.mode()&fs.ModeSymlink != 0 && (!last || w.follow) && !(last && next.syn != nil && next.syn.file != nil) {
 			if w.links++; w.links > maxLinks {
-				return syscall.ELOOP
+				return linux.ELOOP
 			}
 			target := next.target()
 			if target == "" {
-				return syscall.ENOENT
+				return linux.ENOENT
 			}
 			if target[0] == '/' {
 				// An absolute target starts at the container's root, not at the mount's.
@@ -254,7 +254,7 @@ func (v *View) child(at *place, name string) place {
 func (v *View) existing(op, name string, follow bool) (place, error) {
 	at, errno := v.resolve(name, follow)
 	if errno == 0 && !at.exists() {
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	}
 	if errno != 0 {
 		return at, pathError(op, name, errno)
@@ -265,46 +265,46 @@ func (v *View) existing(op, name string, follow bool) (place, error) {
 // writable returns the files of the mount that a place is on and the path there,
 // or EROFS. The first write to an image's tree makes files of it (files); that is why reading
 // does not come here.
-func (v *View) writable(i int, p string) (hostfs.Tree, string, syscall.Errno) {
+func (v *View) writable(i int, p string) (hostfs.Tree, string, linux.Errno) {
 	x := v.ns.list[i]
 	if x.ro {
-		return nil, "", syscall.EROFS
+		return nil, "", linux.EROFS
 	}
 	if h, ok := x.synth.(*hostMount); ok {
 		return h.fs, h.at(x.rel(p)), 0
 	}
 	f := v.ns.files(i)
 	if f == nil {
-		return nil, "", syscall.ENOENT // nothing can be made in /proc
+		return nil, "", linux.ENOENT // nothing can be made in /proc
 	}
 	return f, v.ns.list[i].rel(p), 0
 }
 
 // mayCreate reports whether an entry can be made at a place where none is. 3 is write and search:
 // both are needed in a directory.
-func (v *View) mayCreate(at *place) (hostfs.Tree, string, syscall.Errno) {
+func (v *View) mayCreate(at *place) (hostfs.Tree, string, linux.Errno) {
 	dir := at.dir()
 	if !v.may(&dir, 3) {
-		return nil, "", syscall.EACCES
+		return nil, "", linux.EACCES
 	}
 	return v.writable(at.dirMnt, at.path)
 }
 
 // mayRemove reports whether the entry at a place can be taken away. In a sticky directory, as
 // /tmp, only owners of the entry or of the directory may.
-func (v *View) mayRemove(at *place) (hostfs.Tree, string, syscall.Errno) {
+func (v *View) mayRemove(at *place) (hostfs.Tree, string, linux.Errno) {
 	if at.point {
-		return nil, "", syscall.EBUSY
+		return nil, "", linux.EBUSY
 	}
 	dir := at.dir()
 	if !v.may(&dir, 3) {
-		return nil, "", syscall.EACCES
+		return nil, "", linux.EACCES
 	}
 	if cred := v.cred(); !v.can(capFowner) && dir.mode()&fs.ModeSticky != 0 {
 		mine, _ := at.owner()
 		its, _ := dir.owner()
 		if mine != cred.UID && its != cred.UID {
-			return nil, "", syscall.EPERM
+			return nil, "", linux.EPERM
 		}
 	}
 	return v.writable(at.mnt, at.path)

@@ -8,8 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -29,7 +29,7 @@ const StandaloneApplet = "/bin/busybox"
 
 // LookPath finds a program as execvp does: a name with a slash is itself, else
 // the first executable file in the directories of pathEnv. The error is
-// syscall.ENOENT, or EACCES if only files without permission were found. The shell and applets call it
+// linux.ENOENT, or EACCES if only files without permission were found. The shell and applets call it
 // before each start. A standalone busybox never looks at PATH for its applets.
 func (p *Process) LookPath(name, pathEnv string) (string, error) {
 	if c := p.c; c != nil && c.opts.Standalone != nil && c.opts.Standalone(name) {
@@ -50,7 +50,7 @@ const standInDir = "/usr/local/bin/"
 // missing. Stand-ins let pods run whose image lacks the program that the pod names: images are mostly
 // made up, and hold busybox alone.
 func (v *View) standIn(name string, err error) Command {
-	if err != syscall.ENOENT && err != syscall.ENOTDIR || name == "" || v.p == nil || v.p.c == nil || v.p.c.opts.StandIn == nil {
+	if err != linux.ENOENT && err != linux.ENOTDIR || name == "" || v.p == nil || v.p.c == nil || v.p.c.opts.StandIn == nil {
 		return nil
 	}
 	if strings.Contains(name, "/") && v.OnHost(name) {
@@ -65,7 +65,7 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	err := syscall.ENOENT
+	err := linux.ENOENT
 	for _, dir := range strings.Split(pathEnv, ":") {
 		if name == "" {
 			break
@@ -80,23 +80,23 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 			return file, nil
 		// Remembered, while the search goes on: execvp(3) says EACCES only if nothing better is
 		// found.
-		case syscall.EACCES:
-			err = syscall.EACCES
+		case linux.EACCES:
+			err = linux.EACCES
 		}
 	}
 	return "", err
 }
 
 // executable reports whether a path leads to a file that may be executed.
-func (v *View) executable(name string) syscall.Errno {
+func (v *View) executable(name string) linux.Errno {
 	at, errno := v.resolve(name, true)
 	switch {
 	case errno != 0:
 		return errno
 	case !at.exists():
-		return syscall.ENOENT
+		return linux.ENOENT
 	case !at.mode().IsRegular() || !v.may(&at, 1):
-		return syscall.EACCES
+		return linux.EACCES
 	}
 	return 0
 }
@@ -105,7 +105,7 @@ func (v *View) executable(name string) syscall.Errno {
 // five in a row. A script's interpreter is not searched in PATH, and has one argument at most:
 // what follows its name, as one word.
 func (v *View) program(c *Container, name string, argv []string, depth int) (program, *ExecError) {
-	fail := func(errno syscall.Errno) (program, *ExecError) {
+	fail := func(errno linux.Errno) (program, *ExecError) {
 		return program{}, &ExecError{Path: name, Errno: errno}
 	}
 	if errno := v.executable(name); errno != 0 {
@@ -121,19 +121,19 @@ func (v *View) program(c *Container, name string, argv []string, depth int) (pro
 	if rest, ok := strings.CutPrefix(head, elfHeader); ok {
 		prog, _, ok := strings.Cut(rest, "\n")
 		if !ok || prog == "" {
-			return fail(syscall.ENOEXEC)
+			return fail(linux.ENOEXEC)
 		}
 		return c.command(prog, argv), nil
 	}
 	rest, ok := strings.CutPrefix(head, "#!")
 	if !ok {
-		return fail(syscall.ENOEXEC)
+		return fail(linux.ENOEXEC)
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	line = strings.Trim(line, " \t")
 	interp, arg, hasArg := strings.Cut(line, " ")
 	if interp == "" || depth > 4 {
-		return fail(syscall.ENOEXEC)
+		return fail(linux.ENOEXEC)
 	}
 	args := []string{interp}
 	if hasArg {
@@ -258,7 +258,7 @@ func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
 	// The container is ending: others are being killed, and nothing new may begin.
 	if p.dead || p.c.ended {
 		p.checkAlive()
-		return nil, &ExecError{Path: first(spec.Argv), Errno: syscall.EAGAIN}
+		return nil, &ExecError{Path: first(spec.Argv), Errno: linux.EAGAIN}
 	}
 	file := spec.Path
 	if file == "" {
@@ -269,7 +269,7 @@ func (p *Process) Spawn(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, eerr
 	}
 	if !p.c.mayFork() {
-		return nil, &ExecError{Path: file, Errno: syscall.EAGAIN}
+		return nil, &ExecError{Path: file, Errno: linux.EAGAIN}
 	}
 	c := p.child(first(spec.Argv), spec.FDs)
 	c.Argv = slices.Clone(prog.argv)
@@ -348,7 +348,7 @@ func (p *Process) Children() []*Process { return slices.Clone(p.children) }
 func (p *Process) Wait(ctx context.Context, child *Process) (Exit, error) {
 	for {
 		if !slices.Contains(p.children, child) {
-			return Exit{}, syscall.ECHILD
+			return Exit{}, linux.ECHILD
 		}
 		if child.dead {
 			p.reap(child)
@@ -369,7 +369,7 @@ func (p *Process) Wait(ctx context.Context, child *Process) (Exit, error) {
 func (p *Process) WaitAny(ctx context.Context) (*Process, Exit, error) {
 	for {
 		if len(p.children) == 0 {
-			return nil, Exit{}, syscall.ECHILD
+			return nil, Exit{}, linux.ECHILD
 		}
 		for _, c := range p.children {
 			if c.dead {
@@ -394,16 +394,16 @@ func (p *Process) reap(child *Process) {
 
 // execError is an error of the kernel as it appears in a *fs.PathError. Files of memfs and of the
 // machine return errors of os; only the number in them is for a process.
-func execError(err error) syscall.Errno {
+func execError(err error) linux.Errno {
 	if pe, ok := err.(*fs.PathError); ok {
 		err = pe.Err
 	}
-	if errno, ok := err.(syscall.Errno); ok {
+	if errno, ok := err.(linux.Errno); ok {
 		return errno
 	}
-	var errno syscall.Errno
+	var errno linux.Errno
 	if errors.As(err, &errno) {
 		return errno
 	}
-	return syscall.EIO
+	return linux.EIO
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"io"
 	"io/fs"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // synth is a file that is made up when it is read. Most have data alone. write takes what is
@@ -17,7 +18,7 @@ type synth struct {
 	data     func() string // of a file
 	// ro is for what Linux would let root write and a container's mount does not: EROFS.
 	ro    bool // no one may open it for writing
-	write func(string) syscall.Errno
+	write func(string) linux.Errno
 	// Of a file of the machine's: where, and its description.
 	host *hostMount
 	name string
@@ -69,16 +70,16 @@ type synthFile struct {
 
 // openSynth opens a made-up file; its content is made now, so that one reader
 // sees one state.
-func (v *View) openSynth(at *place, write bool) (File, syscall.Errno) {
+func (v *View) openSynth(at *place, write bool) (File, linux.Errno) {
 	s := at.syn
 	if s.mode.IsDir() {
 		return &synthFile{s: s, path: at.path, refs: 1}, 0
 	}
 	switch {
 	case write && (s.ro || v.ns.list[at.mnt].ro):
-		return nil, syscall.EROFS
+		return nil, linux.EROFS
 	case write && s.write == nil:
-		return nil, syscall.EACCES
+		return nil, linux.EACCES
 	}
 	f := &synthFile{s: s, path: at.path, refs: 1}
 	if !write && s.data != nil {
@@ -89,7 +90,7 @@ func (v *View) openSynth(at *place, write bool) (File, syscall.Errno) {
 
 func (f *synthFile) Read(_ context.Context, b []byte) (int, error) {
 	if f.s.mode.IsDir() {
-		return 0, syscall.EISDIR
+		return 0, linux.EISDIR
 	}
 	if f.off >= len(f.data) {
 		return 0, io.EOF
@@ -118,7 +119,7 @@ func (f *synthFile) Seek(offset int64, whence int) (int64, error) {
 		offset += int64(len(f.data))
 	}
 	if offset < 0 {
-		return int64(f.off), syscall.EINVAL
+		return int64(f.off), linux.EINVAL
 	}
 	f.off = int(offset)
 	return offset, nil

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -80,7 +80,7 @@ func TestTTY(t *testing.T) {
 				if s.closed != 1 {
 					t.Errorf("closed %d times", s.closed)
 				}
-				if _, err := keys.Write(ctx, []byte("x")); !errors.Is(err, syscall.EPIPE) {
+				if _, err := keys.Write(ctx, []byte("x")); !errors.Is(err, linux.EPIPE) {
 					t.Errorf("typing at nobody's terminal: %v", err)
 				}
 				done = true

@@ -6,10 +6,10 @@ import (
 	"os"
 	"path"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -96,9 +96,9 @@ func (v *View) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	switch {
 	case !at.mode().IsDir():
-		return nil, pathError("readdirent", name, syscall.ENOTDIR)
+		return nil, pathError("readdirent", name, linux.ENOTDIR)
 	case !v.may(&at, 4):
-		return nil, pathError("open", name, syscall.EACCES)
+		return nil, pathError("open", name, linux.EACCES)
 	}
 	var out []fs.DirEntry
 	// An entry that has gone between the listing and the look is left out, as with files of a
@@ -142,13 +142,13 @@ func (v *View) Open(name string, flag int, perm fs.FileMode) (File, error) {
 
 // open is Open without its error's wrapping. Permissions are judged before
 // anything is made or emptied.
-func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errno) {
+func (v *View) open(name string, flag int, perm fs.FileMode) (File, linux.Errno) {
 	if flag&os.O_CREATE != 0 && len(name) > 1 && name[len(name)-1] == '/' {
 		// open(2) with O_CREAT refuses a slash at the end even if the directory is there.
 		if _, errno := v.resolve(unslashed(name), false); errno != 0 {
 			return nil, errno
 		}
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	excl := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
 	// With O_EXCL a link is an entry that exists, wherever it leads.
@@ -157,7 +157,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 	case errno != 0:
 		return nil, errno
 	case !at.exists() && flag&os.O_CREATE == 0:
-		return nil, syscall.ENOENT
+		return nil, linux.ENOENT
 	case !at.exists():
 		f, rel, errno := v.mayCreate(&at)
 		if errno != 0 {
@@ -165,7 +165,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 		}
 		return v.openFile(f, rel, &at, flag, perm&^v.umask(), true)
 	case excl:
-		return nil, syscall.EEXIST
+		return nil, linux.EEXIST
 	}
 	var want fs.FileMode = 4
 	switch {
@@ -183,9 +183,9 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 	case at.syn != nil && at.syn.file != nil:
 		return at.syn.file.Dup(), 0
 	case at.mode().IsDir() && (write || flag&os.O_CREATE != 0):
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	case !v.may(&at, want):
-		return nil, syscall.EACCES
+		return nil, linux.EACCES
 	// Devices work on read-only mounts, too, and what they are asked for does not touch the disk.
 	case at.mode()&fs.ModeDevice != 0:
 		return v.openDevice(at.target())
@@ -195,7 +195,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, syscall.Errn
 		return v.openFifo(&at, flag)
 	// Unix sockets can be listed and not connected to.
 	case at.mode()&fs.ModeSocket != 0:
-		return nil, syscall.ENXIO
+		return nil, linux.ENXIO
 	// What the mount allows matters only for writing, so reading skips it.
 	case !write && at.syn != nil:
 		return at.syn.host.open(at.syn.name, at.path, flag, 0)
@@ -220,7 +220,7 @@ func (v *View) umask() fs.FileMode {
 // openFile opens what is on a mount that can be written to. Exclusive creation
 // has been judged, so the flag goes no further. rel is the path in t. O_APPEND is the open file's
 // own business: it looks at the size at each write.
-func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, syscall.Errno) {
+func (v *View) openFile(t hostfs.Tree, rel string, at *place, flag int, perm fs.FileMode, create bool) (File, linux.Errno) {
 	f, ok := t.(*memfs.FS)
 	if !ok {
 		return v.openHost(rel, at, flag, perm, create)
@@ -255,7 +255,7 @@ func (v *View) own(f hostfs.Tree, rel string, at *place) {
 // here.
 func (v *View) ReadFile(name string) ([]byte, error) {
 	if at, errno := v.resolve(name, true); errno == 0 && at.exists() && at.mode()&fs.ModeNamedPipe != 0 {
-		return nil, pathError("read", name, syscall.EAGAIN)
+		return nil, pathError("read", name, linux.EAGAIN)
 	}
 	f, err := v.Open(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -276,13 +276,13 @@ func (v *View) ReadFile(name string) ([]byte, error) {
 			return nil, nil
 		}
 	}
-	return nil, pathError("read", name, syscall.EAGAIN)
+	return nil, pathError("read", name, linux.EAGAIN)
 }
 
 // WriteFile creates or replaces a file's content.
 func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
 	if at, errno := v.resolve(name, true); errno == 0 && at.exists() && at.mode()&fs.ModeNamedPipe != 0 {
-		return pathError("write", name, syscall.EAGAIN)
+		return pathError("write", name, linux.EAGAIN)
 	}
 	f, err := v.Open(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
@@ -294,7 +294,7 @@ func (v *View) WriteFile(name string, data []byte, perm fs.FileMode) error {
 		_, err = f.Write(context.Background(), data) // these never wait
 		return err
 	}
-	return pathError("write", name, syscall.EAGAIN)
+	return pathError("write", name, linux.EAGAIN)
 }
 
 // Readlink returns what a symbolic link says. It is EINVAL for what is no link, as readlink(2)
@@ -305,7 +305,7 @@ func (v *View) Readlink(name string) (string, error) {
 		return "", err
 	}
 	if at.mode()&fs.ModeSymlink == 0 {
-		return "", pathError("readlink", name, syscall.EINVAL)
+		return "", pathError("readlink", name, linux.EINVAL)
 	}
 	return at.target(), nil
 }
@@ -324,10 +324,10 @@ func (v *View) Access(name string, mode int) error {
 		return err
 	}
 	if !v.may(&at, fs.FileMode(mode)) {
-		return pathError("access", name, syscall.EACCES)
+		return pathError("access", name, linux.EACCES)
 	}
 	if mode&2 != 0 && v.ns.list[at.mnt].ro && at.mode()&fs.ModeDevice == 0 {
-		return pathError("access", name, syscall.EROFS)
+		return pathError("access", name, linux.EROFS)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -36,8 +37,8 @@ func (w *twin) path() string {
 	return out
 }
 
-func number(err error) syscall.Errno {
-	var errno syscall.Errno
+func number(err error) linux.Errno {
+	var errno linux.Errno
 	if err != nil && !errors.As(err, &errno) {
 		return 9999
 	}

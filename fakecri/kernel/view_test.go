@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -101,22 +101,22 @@ func TestBinds(t *testing.T) {
 	}
 	for _, k := range []struct {
 		err  error
-		want syscall.Errno
+		want linux.Errno
 	}{
-		{v.WriteFile("/etc/cfg/x", nil, 0o644), syscall.EROFS},
-		{v.WriteFile("/etc/cfg/new", nil, 0o644), syscall.EROFS},
-		{v.Remove("/etc/cfg/key"), syscall.EROFS},
-		{v.Chmod("/etc/cfg/key", 0o600), syscall.EROFS},
-		{v.Remove("/etc/cfg"), syscall.EBUSY},
-		{v.Remove("/dev/termination-log"), syscall.EBUSY},
-		{v.Rename("/rw/new", "/etc/new"), syscall.EXDEV},
-		{v.Link("/rw/new", "/etc/new"), syscall.EXDEV},
+		{v.WriteFile("/etc/cfg/x", nil, 0o644), linux.EROFS},
+		{v.WriteFile("/etc/cfg/new", nil, 0o644), linux.EROFS},
+		{v.Remove("/etc/cfg/key"), linux.EROFS},
+		{v.Chmod("/etc/cfg/key", 0o600), linux.EROFS},
+		{v.Remove("/etc/cfg"), linux.EBUSY},
+		{v.Remove("/dev/termination-log"), linux.EBUSY},
+		{v.Rename("/rw/new", "/etc/new"), linux.EXDEV},
+		{v.Link("/rw/new", "/etc/new"), linux.EXDEV},
 		{v.Rename("/rw/new", "/rw/newer"), 0},
-		{v.RemoveAll("/deep"), syscall.EBUSY},
-		{v.Namespace().Bind("/x", r.fs, "/nosuch", false), syscall.ENOENT},
-		{v.Namespace().Bind("/etc/passwd", r.fs, "/vol", false), syscall.ENOTDIR},
-		{v.Namespace().Bind("/", r.fs, "/vol", false), syscall.EBUSY},
-		{v.Namespace().Bind("/etc/..", r.fs, "/vol", false), syscall.EBUSY},
+		{v.RemoveAll("/deep"), linux.EBUSY},
+		{v.Namespace().Bind("/x", r.fs, "/nosuch", false), linux.ENOENT},
+		{v.Namespace().Bind("/etc/passwd", r.fs, "/vol", false), linux.ENOTDIR},
+		{v.Namespace().Bind("/", r.fs, "/vol", false), linux.EBUSY},
+		{v.Namespace().Bind("/etc/..", r.fs, "/vol", false), linux.EBUSY},
 	} {
 		if !isErrno(k.err, k.want) {
 			t.Errorf("%v, want %v", k.err, k.want)
@@ -142,19 +142,19 @@ func TestPathsInAView(t *testing.T) {
 	must(t, v.Symlink("nosuch", "/dangling"))
 	for _, k := range []struct {
 		path, real string
-		want       syscall.Errno
+		want       linux.Errno
 	}{
 		{"/a/rel", "/a/b", 0},
 		{"/abs/rel/..", "/a", 0},
 		{"/a/b/up", "/a/f", 0},
 		{"/../../a//./b/", "/a/b", 0},
-		{"/a/f/", "", syscall.ENOTDIR},
-		{"/a/f/x", "", syscall.ENOTDIR},
-		{"/loop", "", syscall.ELOOP},
-		{"/dangling", "", syscall.ENOENT},
-		{"/nosuch/x", "", syscall.ENOENT},
-		{"", "", syscall.ENOENT},
-		{"/dev/../proc/self", "", syscall.ENOENT}, // nobody's
+		{"/a/f/", "", linux.ENOTDIR},
+		{"/a/f/x", "", linux.ENOTDIR},
+		{"/loop", "", linux.ELOOP},
+		{"/dangling", "", linux.ENOENT},
+		{"/nosuch/x", "", linux.ENOENT},
+		{"", "", linux.ENOENT},
+		{"/dev/../proc/self", "", linux.ENOENT}, // nobody's
 	} {
 		got, err := v.EvalSymlinks(k.path)
 		if !isErrno(err, k.want) || err == nil && got != k.real {
@@ -192,28 +192,28 @@ func TestPermissions(t *testing.T) {
 		}
 		for i, k := range []struct {
 			err  error
-			want syscall.Errno
+			want linux.Errno
 		}{
-			{open("/d/closed/f", os.O_RDONLY), syscall.EACCES},
-			{open("/d/private", os.O_RDONLY), syscall.EACCES},
+			{open("/d/closed/f", os.O_RDONLY), linux.EACCES},
+			{open("/d/private", os.O_RDONLY), linux.EACCES},
 			{open("/d/groups", os.O_RDWR), 0},
-			{open("/d/new", os.O_WRONLY|os.O_CREATE), syscall.EACCES},
+			{open("/d/new", os.O_WRONLY|os.O_CREATE), linux.EACCES},
 			{open("/d/setgid/new", os.O_WRONLY|os.O_CREATE), 0},
 			{open("/tmp/mine", os.O_WRONLY|os.O_CREATE), 0},
 			{open("/tmp/roots", os.O_WRONLY), 0},
-			{v.Remove("/tmp/roots"), syscall.EPERM},
-			{v.Rename("/tmp/roots", "/tmp/other"), syscall.EPERM},
-			{v.Chmod("/tmp/roots", 0o777), syscall.EPERM},
+			{v.Remove("/tmp/roots"), linux.EPERM},
+			{v.Rename("/tmp/roots", "/tmp/other"), linux.EPERM},
+			{v.Chmod("/tmp/roots", 0o777), linux.EPERM},
 			{v.Chmod("/tmp/mine", 0o400), 0},
-			{open("/tmp/mine", os.O_WRONLY), syscall.EACCES},
-			{v.Chown("/tmp/mine", 0, -1), syscall.EPERM},
+			{open("/tmp/mine", os.O_WRONLY), linux.EACCES},
+			{v.Chown("/tmp/mine", 0, -1), linux.EPERM},
 			{v.Chown("/tmp/mine", -1, 2000), 0},
-			{v.Chown("/tmp/mine", -1, 3000), syscall.EPERM},
-			{v.Mkdir("/etc/x", 0o755), syscall.EACCES},
-			{open("/root", os.O_RDONLY), syscall.EACCES},
-			{p.Chdir("/root"), syscall.EACCES},
+			{v.Chown("/tmp/mine", -1, 3000), linux.EPERM},
+			{v.Mkdir("/etc/x", 0o755), linux.EACCES},
+			{open("/root", os.O_RDONLY), linux.EACCES},
+			{p.Chdir("/root"), linux.EACCES},
 			{v.Access("/d/private", 0), 0},
-			{v.Access("/d/private", 4), syscall.EACCES},
+			{v.Access("/d/private", 4), linux.EACCES},
 		} {
 			if !isErrno(k.err, k.want) {
 				t.Errorf("%d: %v, want %v", i, k.err, k.want)
@@ -239,7 +239,7 @@ func TestReadOnlyRoot(t *testing.T) {
 	v := r.m.NewView(kernel.ViewOptions{Image: r.img, ReadOnly: true})
 	must(t, v.Namespace().Tmpfs("/new/point", 0))
 	must(t, v.Namespace().Bind("/run/secrets", r.fs, "/run", false))
-	if err := v.WriteFile("/etc/x", nil, 0o644); !isErrno(err, syscall.EROFS) {
+	if err := v.WriteFile("/etc/x", nil, 0o644); !isErrno(err, linux.EROFS) {
 		t.Error(err)
 	}
 	for _, name := range []string{"/new/point/x", "/dev/shm/x", "/run/secrets/x", "/dev/null"} {
@@ -256,7 +256,7 @@ func TestTmpfsIsFull(t *testing.T) {
 	must(t, v.WriteFile("/t/a", make([]byte, 1000), 0o644))
 	f, err := v.Open("/t/b", os.O_WRONLY|os.O_CREATE, 0o644)
 	must(t, err)
-	if err := f.(kernel.ZeroWriter).WriteZeros(context.Background(), 2<<20); !isErrno(err, syscall.ENOSPC) {
+	if err := f.(kernel.ZeroWriter).WriteZeros(context.Background(), 2<<20); !isErrno(err, linux.ENOSPC) {
 		t.Error(err)
 	}
 	i, _ := v.Stat("/t/b")
@@ -320,13 +320,13 @@ func TestDevicesAndProc(t *testing.T) {
 			t.Error(err)
 		}
 		full, _ := v.Open("/dev/full", os.O_WRONLY, 0)
-		if _, err := full.Write(ctx, []byte("x")); !isErrno(err, syscall.ENOSPC) {
+		if _, err := full.Write(ctx, []byte("x")); !isErrno(err, linux.ENOSPC) {
 			t.Error(err)
 		}
 		if err := v.WriteFile("/proc/new", nil, 0o644); err == nil {
 			t.Error("a file in /proc")
 		}
-		if err := v.WriteFile("/sys/fs/cgroup/memory/memory.limit_in_bytes", nil, 0o644); !isErrno(err, syscall.EROFS) {
+		if err := v.WriteFile("/sys/fs/cgroup/memory/memory.limit_in_bytes", nil, 0o644); !isErrno(err, linux.EROFS) {
 			t.Error(err)
 		}
 		i, err := v.Stat("/dev/null")
@@ -368,7 +368,7 @@ func TestOpenFiles(t *testing.T) {
 		a, err := v.Open("x", os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)
 		_, _ = a.Write(ctx, []byte("!"))
-		if _, err := a.Read(ctx, b); !isErrno(err, syscall.EBADF) {
+		if _, err := a.Read(ctx, b); !isErrno(err, linux.EBADF) {
 			t.Error(err)
 		}
 		must(t, v.Remove("x"))
@@ -389,22 +389,22 @@ func TestOpenFiles(t *testing.T) {
 		}
 		for i, k := range []struct {
 			err  error
-			want syscall.Errno
+			want linux.Errno
 		}{
 			{v.Mkdir("d", 0o755), 0},
-			{v.Mkdir("d", 0o755), syscall.EEXIST},
-			{v.Mkdir("d/", 0o755), syscall.EEXIST},
+			{v.Mkdir("d", 0o755), linux.EEXIST},
+			{v.Mkdir("d/", 0o755), linux.EEXIST},
 			{v.Mkdir("e/", 0o755), 0},
 			{v.WriteFile("d/f", nil, 0o644), 0},
-			{v.Rename("e", "d"), syscall.ENOTEMPTY},
+			{v.Rename("e", "d"), linux.ENOTEMPTY},
 			{v.Rename("d", "e"), 0},
-			{v.Rename("e", "e/g"), syscall.EINVAL},
-			{v.Rename("e/f", "e"), syscall.ENOTEMPTY},
-			{v.Remove("e"), syscall.ENOTEMPTY},
+			{v.Rename("e", "e/g"), linux.EINVAL},
+			{v.Rename("e/f", "e"), linux.ENOTEMPTY},
+			{v.Remove("e"), linux.ENOTEMPTY},
 			{v.Link("e/f", "hard"), 0},
-			{v.Link("e", "hard2"), syscall.EPERM},
+			{v.Link("e", "hard2"), linux.EPERM},
 			{v.Truncate("hard", 10), 0},
-			{v.WriteFile("e", nil, 0o644), syscall.EISDIR},
+			{v.WriteFile("e", nil, 0o644), linux.EISDIR},
 			{v.RemoveAll("e"), 0},
 			{v.RemoveAll("e"), 0},
 			{v.Chtimes("hard", time.Unix(5, 0)), 0},

@@ -1,3 +1,5 @@
+//go:build linux
+
 package server
 
 import (
@@ -9,12 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // bridge opens, on this machine, the ports that pods listen on, so that
@@ -324,7 +326,7 @@ func (b *bridge) serve(raw net.Conn, key portKey, stated bool) {
 		defer func() { _ = to.Close() }()
 		return b.s.rt.Join(ctx, f, to)
 	})
-	var errno syscall.Errno
+	var errno linux.Errno
 	// An error of the connection within the pod, such as ECONNREFUSED.
 	if tcp, ok := raw.(*net.TCPConn); ok && errors.As(err, &errno) {
 		_ = tcp.SetLinger(0) // a reset, as the program's own end would be

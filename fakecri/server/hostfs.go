@@ -1,3 +1,5 @@
+//go:build linux
+
 package server
 
 import (
@@ -18,6 +20,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -71,7 +74,7 @@ func (i hostInfo) Sys() any {
 func (*hostFS) Readlink(name string) (string, error) {
 	target, err := os.Readlink(name)
 	// Not a link: then it may be a device, whose driver is asked for in this way.
-	if !errors.Is(err, syscall.EINVAL) {
+	if !errors.Is(err, linux.EINVAL) {
 		return target, err
 	}
 	var st unix.Stat_t
@@ -116,7 +119,7 @@ func (*hostFS) Open(name string, flag int, perm fs.FileMode) (hostfs.File, error
 	}
 	i, err := f.Stat()
 	if err == nil && !i.Mode().IsRegular() && !i.IsDir() {
-		err = &fs.PathError{Op: "open", Path: name, Err: syscall.ENXIO}
+		err = &fs.PathError{Op: "open", Path: name, Err: linux.ENXIO}
 	}
 	// Exclusive means that this call has made the file.
 	if err == nil && flag&os.O_EXCL != 0 {
@@ -192,7 +195,7 @@ func (*hostFS) Link(old, name string) error { return os.Link(old, name) }
 // and harm if it had them.
 func (*hostFS) Mknod(name string, mode fs.FileMode, _ string) error {
 	if mode&fs.ModeNamedPipe == 0 {
-		return &fs.PathError{Op: "mknod", Path: name, Err: syscall.EPERM}
+		return &fs.PathError{Op: "mknod", Path: name, Err: linux.EPERM}
 	}
 	if err := unix.Mkfifo(name, uint32(mode.Perm())); err != nil {
 		return &fs.PathError{Op: "mknod", Path: name, Err: err}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package server
 
 import (
@@ -5,11 +7,11 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -103,7 +105,7 @@ func (i *inlet) Read(ctx context.Context, b []byte) (int, error) {
 }
 
 // Write implements kernel.File.
-func (*inlet) Write(context.Context, []byte) (int, error) { return 0, syscall.EBADF }
+func (*inlet) Write(context.Context, []byte) (int, error) { return 0, linux.EBADF }
 
 // Close implements kernel.File.
 func (*inlet) Close() error { return nil }
@@ -224,7 +226,7 @@ func (o *outlet) Write(ctx context.Context, b []byte) (int, error) {
 		switch {
 		case broken:
 			o.room.Notify() // for the next who waits
-			return 0, syscall.EPIPE
+			return 0, linux.EPIPE
 		case room:
 			o.poke()
 			o.room.Notify()
@@ -237,7 +239,7 @@ func (o *outlet) Write(ctx context.Context, b []byte) (int, error) {
 }
 
 // Read implements kernel.File.
-func (*outlet) Read(context.Context, []byte) (int, error) { return 0, syscall.EBADF }
+func (*outlet) Read(context.Context, []byte) (int, error) { return 0, linux.EBADF }
 
 // Close implements kernel.File.
 func (*outlet) Close() error { return nil }

@@ -5,7 +5,8 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // zeroMember is how many zeros one member of a gzip file holds at most.
@@ -25,7 +26,7 @@ func (f *FS) CompressFile(_ context.Context, from, to string) error {
 	case errno != 0:
 		return pathError("open", from, errno)
 	case pl.n.isDir():
-		return pathError("read", from, syscall.EISDIR)
+		return pathError("read", from, linux.EISDIR)
 	}
 	var out bytes.Buffer
 	if s := pl.n.sparse(); s != nil {

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"syscall"
 	"testing"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -62,7 +62,7 @@ func TestCompressFile(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	must(t, f.MkdirAll("/dir", 0o755))
-	if err := f.CompressFile(context.Background(), "/dir", "/dir.gz"); !errors.Is(err, syscall.EISDIR) {
+	if err := f.CompressFile(context.Background(), "/dir", "/dir.gz"); !errors.Is(err, linux.EISDIR) {
 		t.Errorf("a directory: %v", err)
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Image is a tree that never changes any more, so that many file systems, on
@@ -98,7 +99,7 @@ func (n *node) thawed() *node {
 func (f *FS) Sub(name string) (*FS, error) {
 	pl, errno := f.walk(name, true)
 	if errno == 0 && pl.n == nil {
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	}
 	if errno != 0 {
 		return nil, pathError("open", name, errno)
@@ -201,7 +202,7 @@ func (n Node) Open(name string) *File {
 func (f *FS) Mknod(name string, mode fs.FileMode, driver string) error {
 	pl, errno := f.walk(name, false)
 	if errno == 0 && pl.n != nil {
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	}
 	if errno == 0 {
 		errno = f.noSpace(pl, false, Space{Inodes: 1})

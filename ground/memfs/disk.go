@@ -3,9 +3,9 @@ package memfs
 import (
 	"math"
 	"slices"
-	"syscall"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -235,11 +235,11 @@ func (d *Disk) wakeIn(t time.Duration) {
 }
 
 // noSpace is the errno of a change to an entry of dir that takes need.
-func (s *Share) noSpace(dir *node, need Space) syscall.Errno {
+func (s *Share) noSpace(dir *node, need Space) linux.Errno {
 	if s.d == nil || dir != nil && !dir.counted || need.fits(s.d.free()) {
 		return 0
 	}
-	return syscall.ENOSPC
+	return linux.ENOSPC
 }
 
 // weight is what an entry takes. Directories take a block, links none: as ext4 has them.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -71,7 +71,7 @@ func TestDiskAddsUp(t *testing.T) {
 				f = layer
 			}
 			what, err := r.one(f)
-			if errors.Is(err, syscall.ENOSPC) {
+			if errors.Is(err, linux.ENOSPC) {
 				full++
 			}
 			if r.Intn(40) == 0 {

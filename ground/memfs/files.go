@@ -6,7 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // ReadFile returns a file's content. The caller must not write to it: it is
@@ -17,9 +18,9 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	case errno != 0:
 		return nil, f.missing(name, errno)
 	case pl.n == nil:
-		return nil, f.missing(name, syscall.ENOENT)
+		return nil, f.missing(name, linux.ENOENT)
 	case pl.n.isDir():
-		return nil, pathError("read", name, syscall.EISDIR)
+		return nil, pathError("read", name, linux.EISDIR)
 	}
 	return pl.n.body.content(), nil
 }
@@ -47,7 +48,7 @@ func (f *FS) WriteShared(name string, data []byte, perm fs.FileMode) error {
 	n.setContent(slices.Clip(data[:room]))
 	f.vol.resized(n, 0)
 	if room < int64(len(data)) {
-		return pathError("write", name, syscall.ENOSPC)
+		return pathError("write", name, linux.ENOSPC)
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ func (f *FS) Append(name string, data []byte, perm fs.FileMode) error {
 	n.writeAt(data[:min(room, int64(len(data)))], n.size())
 	f.vol.resized(n, before)
 	if room < int64(len(data)) {
-		return pathError("write", name, syscall.ENOSPC)
+		return pathError("write", name, linux.ENOSPC)
 	}
 	return nil
 }
@@ -98,7 +99,7 @@ func (f *FS) writable(name string, perm fs.FileMode) (*node, place, error) {
 		}
 		return f.create(pl, perm.Perm(), &body{}), pl, nil
 	case pl.n.isDir():
-		return nil, pl, pathError("open", name, syscall.EISDIR)
+		return nil, pl, pathError("open", name, linux.EISDIR)
 	}
 	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
 		return nil, pl, pathError("open", name, errno)
@@ -115,7 +116,7 @@ func (f *FS) Mkdir(name string, perm fs.FileMode) error {
 	case errno != 0:
 		return pathError("mkdir", name, errno)
 	case pl.n != nil:
-		return pathError("mkdir", name, syscall.EEXIST)
+		return pathError("mkdir", name, linux.EEXIST)
 	}
 	_, err := f.mkdirAt(pl, name, perm)
 	return err
@@ -146,8 +147,8 @@ func (f *FS) mkdirAll(name string, perm fs.FileMode) (place, error) {
 	case errno == 0 && pl.n != nil && pl.n.isDir():
 		return pl, nil
 	case errno == 0 && pl.n != nil:
-		return pl, pathError("mkdir", name, syscall.ENOTDIR)
-	case errno == syscall.EINVAL:
+		return pl, pathError("mkdir", name, linux.ENOTDIR)
+	case errno == linux.EINVAL:
 		return pl, pathError("mkdir", name, errno)
 	case errno == 0 && pl.path == name: // the directory above is there
 		return f.mkdirAt(pl, name, perm)
@@ -215,11 +216,11 @@ func (f *FS) Remove(name string) error {
 	if errno == 0 {
 		switch {
 		case pl.n == nil:
-			errno = syscall.ENOENT
+			errno = linux.ENOENT
 		case pl.dir == nil || pl.n.mounted:
-			errno = syscall.EBUSY
+			errno = linux.EBUSY
 		case len(pl.n.kids) > 0:
-			errno = syscall.ENOTEMPTY
+			errno = linux.ENOTEMPTY
 		default:
 			errno = f.noSpace(pl, false, Space{})
 		}
@@ -238,7 +239,7 @@ func (f *FS) Remove(name string) error {
 func (f *FS) RemoveAll(name string) error {
 	pl, errno := f.walk(name, false)
 	switch {
-	case errno == syscall.ENOENT || errno == 0 && pl.n == nil:
+	case errno == linux.ENOENT || errno == 0 && pl.n == nil:
 		return nil
 	case errno != 0:
 		// As os says it, which opens the parent first.
@@ -254,7 +255,7 @@ func (f *FS) RemoveAll(name string) error {
 	busy := f.vol.clearTree(pl.n)
 	if pl.dir == nil || busy {
 		f.changed(pl.path, true)
-		return pathError("unlinkat", name, syscall.EBUSY)
+		return pathError("unlinkat", name, linux.EBUSY)
 	}
 	f.drop(pl)
 	f.changed(pl.path, true)
@@ -277,15 +278,15 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 }
 
 // entries are those of a directory.
-func (f *FS) entries(name string) ([]*node, syscall.Errno) {
+func (f *FS) entries(name string) ([]*node, linux.Errno) {
 	pl, errno := f.walk(name, true)
 	switch {
 	case errno != 0:
 		return nil, errno
 	case pl.n == nil:
-		return nil, syscall.ENOENT
+		return nil, linux.ENOENT
 	case !pl.n.isDir():
-		return nil, syscall.ENOTDIR
+		return nil, linux.ENOTDIR
 	}
 	return f.vol.shown(pl.n).kids, 0
 }
@@ -352,7 +353,7 @@ func (f *FS) stat(op, name string, follow bool) (fs.FileInfo, error) {
 func (f *FS) existing(op, name string, follow bool) (place, error) {
 	pl, errno := f.walk(name, follow)
 	if errno == 0 && pl.n == nil {
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	}
 	if errno != 0 {
 		return pl, pathError(op, name, errno)

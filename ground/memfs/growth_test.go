@@ -3,10 +3,10 @@ package memfs
 import (
 	"errors"
 	"os"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/usage"
 )
@@ -93,10 +93,10 @@ func TestFullDisk(t *testing.T) {
 	if got := i.Size() / mib; got < 19 || got > 20 {
 		t.Errorf("the log has %d MiB", got)
 	}
-	if err := r.f.WriteFile("/f", []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+	if err := r.f.WriteFile("/f", []byte("x"), 0o644); !errors.Is(err, linux.ENOSPC) {
 		t.Errorf("writing to a full disk: %v", err)
 	}
-	if err := r.f.Mkdir("/d", 0o755); !errors.Is(err, syscall.ENOSPC) {
+	if err := r.f.Mkdir("/d", 0o755); !errors.Is(err, linux.ENOSPC) {
 		t.Errorf("a directory on a full disk: %v", err)
 	}
 	ballast.Clear()
@@ -183,7 +183,7 @@ func TestCopiesTakeSpace(t *testing.T) {
 			d := NewDisk(DiskOptions{Loop: l, Size: size})
 			f := NewFrom(Options{Loop: l, Share: d.Share()}, seededImage(l))
 			err := tt.do(f)
-			if full := size != tt.need; errors.Is(err, syscall.ENOSPC) != full || !full && err != nil {
+			if full := size != tt.need; errors.Is(err, linux.ENOSPC) != full || !full && err != nil {
 				t.Errorf("%s on a disk of %v: %v", tt.what, size, err)
 			}
 			if want := tt.need; err == nil && d.Used() != want || err != nil && d.Used() != (Space{}) {

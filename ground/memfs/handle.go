@@ -4,7 +4,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // File is an open file. It stays open when the file is removed, and needs no
@@ -28,11 +29,11 @@ func (f *FS) Open(name string, flag int, perm fs.FileMode) (*File, error) {
 	switch {
 	case errno != 0:
 	case pl.n == nil && flag&os.O_CREATE == 0:
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case pl.n != nil && !follow:
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	case pl.n != nil && pl.n.isDir() && (write || flag&(os.O_CREATE|os.O_TRUNC) != 0):
-		errno = syscall.EISDIR
+		errno = linux.EISDIR
 	case pl.n == nil:
 		errno = f.noSpace(pl, false, Space{Inodes: 1})
 	case write || flag&os.O_TRUNC != 0:
@@ -78,9 +79,9 @@ func (h *File) Size() int64 { return h.n.size() }
 func (h *File) ReadAt(b []byte, off int64) (int, error) {
 	switch {
 	case h.n.isDir():
-		return 0, pathError("read", h.name, syscall.EISDIR)
+		return 0, pathError("read", h.name, linux.EISDIR)
 	case h.flag&os.O_WRONLY != 0:
-		return 0, pathError("read", h.name, syscall.EBADF)
+		return 0, pathError("read", h.name, linux.EBADF)
 	}
 	n := h.n.readAt(b, off)
 	if n < len(b) {
@@ -119,13 +120,13 @@ func (h *File) writeTo(off, n int64) (end int64, err error) {
 		return off, nil
 	}
 	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 {
-		return off, pathError("write", h.name, syscall.EBADF)
+		return off, pathError("write", h.name, linux.EBADF)
 	}
 	h.vol.touch(h.n)
 	h.vol.changed(h.path, false)
 	end = h.vol.room(h.path, h.n, off, off+n)
 	if end < off+n {
-		return end, pathError("write", h.name, syscall.ENOSPC)
+		return end, pathError("write", h.name, linux.ENOSPC)
 	}
 	return end, nil
 }
@@ -136,7 +137,7 @@ func (h *File) Append(b []byte) (int, error) { return h.WriteAt(b, h.n.size()) }
 // Truncate sets the file's size.
 func (h *File) Truncate(size int64) error {
 	if h.flag&(os.O_WRONLY|os.O_RDWR) == 0 || size < 0 {
-		return pathError("truncate", h.name, syscall.EINVAL)
+		return pathError("truncate", h.name, linux.EINVAL)
 	}
 	before := h.n.allocated()
 	h.n.truncate(size)
@@ -154,12 +155,12 @@ func (f *FS) Truncate(name string, size int64) error {
 	pl, errno := f.walk(name, true)
 	switch {
 	case size < 0:
-		errno = syscall.EINVAL
+		errno = linux.EINVAL
 	case errno != 0:
 	case pl.n == nil:
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case pl.n.isDir():
-		errno = syscall.EISDIR
+		errno = linux.EISDIR
 	default:
 		errno = f.noSpace(pl, true, Space{})
 	}
@@ -183,15 +184,15 @@ func (f *FS) Link(oldname, newname string) error {
 	switch {
 	case errno != 0:
 	case from.n == nil:
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case errno2 != 0:
 		errno = errno2
 	case to.n != nil:
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	case f.vol.mountOf(f.full(from.path)) != f.vol.mountOf(f.full(to.path)):
-		errno = syscall.EXDEV
+		errno = linux.EXDEV
 	case from.n.isDir():
-		errno = syscall.EPERM
+		errno = linux.EPERM
 	default:
 		errno = f.noSpace(from, true, Space{})
 	}

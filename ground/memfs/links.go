@@ -5,7 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Symlink makes newname a symbolic link to oldname, which need not exist. symlinks counts links
@@ -15,9 +16,9 @@ func (f *FS) Symlink(oldname, newname string) error {
 	switch {
 	case errno != 0:
 	case pl.n != nil:
-		errno = syscall.EEXIST
+		errno = linux.EEXIST
 	case oldname == "":
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	default:
 		errno = f.noSpace(pl, false, Space{Inodes: 1})
 	}
@@ -36,9 +37,9 @@ func (f *FS) Readlink(name string) (string, error) {
 	switch {
 	case errno != 0:
 	case pl.n == nil:
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case !pl.n.isLink():
-		errno = syscall.EINVAL
+		errno = linux.EINVAL
 	default:
 		return pl.n.body.target, nil
 	}
@@ -53,7 +54,7 @@ func (f *FS) Rename(oldname, newname string) error {
 	to, errno2 := f.walk(newname, false)
 	errno = cmp.Or(errno, errno2)
 	if errno == 0 && from.n == nil {
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	}
 	if errno == 0 {
 		errno = f.mayRename(from, to, oldname == newname)
@@ -85,20 +86,20 @@ func (f *FS) Rename(oldname, newname string) error {
 // mayRename is the rules of os.Rename, then of Linux. Renaming a thing to
 // another name of itself (by way of a link to a directory) does nothing. Directories never
 // replace anything, as os.Rename refuses that first.
-func (f *FS) mayRename(from, to place, sameName bool) syscall.Errno {
+func (f *FS) mayRename(from, to place, sameName bool) linux.Errno {
 	switch {
 	case to.n != nil && to.n.isDir() && (to.n != from.n || sameName):
-		return syscall.EEXIST
+		return linux.EEXIST
 	case to.n == from.n:
 		return 0
 	case from.dir == nil || from.n.mounted:
-		return syscall.EBUSY
+		return linux.EBUSY
 	case from.n.isDir() && below(to.path, from.path):
-		return syscall.EINVAL
+		return linux.EINVAL
 	case f.vol.mountOf(f.full(from.path)) != f.vol.mountOf(f.full(to.path)):
-		return syscall.EXDEV
+		return linux.EXDEV
 	case from.n.isDir() && to.n != nil:
-		return syscall.ENOTDIR
+		return linux.ENOTDIR
 	}
 	return 0
 }

@@ -4,8 +4,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -155,7 +155,7 @@ const maxLinks = 40 // as Linux
 
 // missing is the error of opening what is not there. Who polls a file that is
 // not there gets the same error again. The error is shared, and nobody writes to it.
-func (f *FS) missing(name string, errno syscall.Errno) error {
+func (f *FS) missing(name string, errno linux.Errno) error {
 	if last := f.absent; last == nil || last.Path != name || last.Err != error(errno) {
 		f.absent = &fs.PathError{Op: "open", Path: name, Err: errno}
 	}
@@ -163,6 +163,6 @@ func (f *FS) missing(name string, errno syscall.Errno) error {
 }
 
 // pathError is an error as package os returns it.
-func pathError(op, name string, errno syscall.Errno) error {
+func pathError(op, name string, errno linux.Errno) error {
 	return &fs.PathError{Op: op, Path: name, Err: errno}
 }

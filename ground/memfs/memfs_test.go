@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
@@ -44,18 +44,18 @@ func TestErrorsReadAsTheOSs(t *testing.T) {
 		text string
 	}{
 		{second(f.ReadFile("/x")), fs.ErrNotExist, "open /x: no such file or directory"},
-		{second(f.ReadFile("/d")), syscall.EISDIR, "read /d: is a directory"},
-		{second(f.ReadDir("/f")), syscall.ENOTDIR, "open /f: not a directory"},
-		{second(f.Stat("/f/g")), syscall.ENOTDIR, "stat /f/g: not a directory"},
+		{second(f.ReadFile("/d")), linux.EISDIR, "read /d: is a directory"},
+		{second(f.ReadDir("/f")), linux.ENOTDIR, "open /f: not a directory"},
+		{second(f.Stat("/f/g")), linux.ENOTDIR, "stat /f/g: not a directory"},
 		{f.WriteFile("/x/y", nil, 0o644), fs.ErrNotExist, "open /x/y: no such file or directory"},
 		{f.Mkdir("/d", 0o755), fs.ErrExist, "mkdir /d: file exists"},
-		{f.MkdirAll("/f/g", 0o755), syscall.ENOTDIR, "mkdir /f: not a directory"},
-		{f.Remove("/d"), syscall.ENOTEMPTY, "remove /d: directory not empty"},
+		{f.MkdirAll("/f/g", 0o755), linux.ENOTDIR, "mkdir /f: not a directory"},
+		{f.Remove("/d"), linux.ENOTEMPTY, "remove /d: directory not empty"},
 		{f.Rename("/f", "/d"), fs.ErrExist, "rename /f /d: file exists"},
-		{f.Rename("/d", "/d/e/f"), syscall.EINVAL, "rename /d /d/e/f: invalid argument"},
-		{f.Rename("/f", "/run/f"), syscall.EXDEV, "rename /f /run/f: invalid cross-device link"},
-		{f.Remove("/run"), syscall.EBUSY, "remove /run: device or resource busy"},
-		{f.WriteFile("f", nil, 0o644), syscall.EINVAL, "open f: invalid argument"},
+		{f.Rename("/d", "/d/e/f"), linux.EINVAL, "rename /d /d/e/f: invalid argument"},
+		{f.Rename("/f", "/run/f"), linux.EXDEV, "rename /f /run/f: invalid cross-device link"},
+		{f.Remove("/run"), linux.EBUSY, "remove /run: device or resource busy"},
+		{f.WriteFile("f", nil, 0o644), linux.EINVAL, "open f: invalid argument"},
 	} {
 		if c.err == nil || c.err.Error() != c.text || !errors.Is(c.err, c.is) {
 			t.Errorf("got %v, want %s", c.err, c.text)
@@ -213,10 +213,10 @@ func TestUnmount(t *testing.T) {
 	must(t, f.MountTmpfs("/m"))
 	must(t, f.MountTmpfs("/m/n"))
 	must(t, f.WriteFile("/m/a", nil, 0o644))
-	if err := f.Unmount("/m"); !errors.Is(err, syscall.EBUSY) {
+	if err := f.Unmount("/m"); !errors.Is(err, linux.EBUSY) {
 		t.Errorf("unmounting below another mount: %v", err)
 	}
-	if err := f.RemoveAll("/m"); !errors.Is(err, syscall.EBUSY) {
+	if err := f.RemoveAll("/m"); !errors.Is(err, linux.EBUSY) {
 		t.Errorf("removing mounts: %v", err)
 	}
 	if d, _ := f.ReadDir("/m"); len(d) != 1 {
@@ -224,7 +224,7 @@ func TestUnmount(t *testing.T) {
 	}
 	must(t, f.Unmount("/m/n"))
 	must(t, f.Unmount("/m"))
-	if err := f.Unmount("/m"); !errors.Is(err, syscall.EINVAL) {
+	if err := f.Unmount("/m"); !errors.Is(err, linux.EINVAL) {
 		t.Errorf("unmounting twice: %v", err)
 	}
 	must(t, f.RemoveAll("/m"))

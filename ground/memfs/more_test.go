@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -63,7 +63,7 @@ func TestReplaceFile(t *testing.T) {
 	for f.WriteFile(fmt.Sprint("/t/fill", fill), make([]byte, 1<<12), 0o644) == nil {
 		fill++
 	}
-	if err := f.ReplaceFile("/t/state", []byte("newer"), 0o600); !errors.Is(err, syscall.ENOSPC) {
+	if err := f.ReplaceFile("/t/state", []byte("newer"), 0o600); !errors.Is(err, linux.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
 	if b, err := f.ReadFile("/t/state"); err != nil || string(b) != "old" {
@@ -84,18 +84,18 @@ func TestTmpfsSize(t *testing.T) {
 	must(t, f.MountTmpfsSize("/t", 1<<20))
 	must(t, f.WriteFile("/t/a", make([]byte, 1<<19), 0o644))
 	err := f.WriteFile("/t/b", make([]byte, 1<<20), 0o644)
-	if !errors.Is(err, syscall.ENOSPC) || err.Error() != "write /t/b: no space left on device" {
+	if !errors.Is(err, linux.ENOSPC) || err.Error() != "write /t/b: no space left on device" {
 		t.Error(err)
 	}
 	if i, _ := f.Stat("/t/b"); i.Size() != 1<<19 {
 		t.Errorf("%d bytes fitted", i.Size())
 	}
-	if err := f.Append("/t/a", []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+	if err := f.Append("/t/a", []byte("x"), 0o644); !errors.Is(err, linux.ENOSPC) {
 		t.Error(err)
 	}
 	sub, err := f.Sub("/t")
 	must(t, err)
-	if err := sub.WriteFile("/c", []byte("x"), 0o644); !errors.Is(err, syscall.ENOSPC) {
+	if err := sub.WriteFile("/c", []byte("x"), 0o644); !errors.Is(err, linux.ENOSPC) {
 		t.Error(err)
 	}
 	must(t, f.Remove("/t/b"))
@@ -168,7 +168,7 @@ func TestSubIsAPlaceNotAName(t *testing.T) {
 	if got, _ := dir.ReadFile("/file"); string(got) != "two" {
 		t.Errorf("%q", got)
 	}
-	if err := dir.Remove("/"); !errors.Is(err, syscall.EBUSY) {
+	if err := dir.Remove("/"); !errors.Is(err, linux.EBUSY) {
 		t.Error(err)
 	}
 	if _, err := f.Sub("/nosuch"); !errors.Is(err, fs.ErrNotExist) {
@@ -254,7 +254,7 @@ func TestMkdirAllIn(t *testing.T) {
 	if err := f.WriteFile("/a/b/x", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.MkdirAllIn("/a", "b", 0o750, []string{"x"}); !errors.Is(err, syscall.ENOTDIR) {
+	if err := f.MkdirAllIn("/a", "b", 0o750, []string{"x"}); !errors.Is(err, linux.ENOTDIR) {
 		t.Errorf("a file in the way: %v", err)
 	}
 }

@@ -3,8 +3,8 @@ package memfs
 import (
 	"io/fs"
 	"slices"
-	"syscall"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/lists"
 )
 
@@ -32,7 +32,7 @@ func (f *FS) MountTmpfsSize(name string, size int64) error {
 		return pathError("mount", name, errno)
 	}
 	if pl.dir == nil || pl.n.mounted {
-		return pathError("mount", name, syscall.EBUSY)
+		return pathError("mount", name, linux.EBUSY)
 	}
 	if errno := f.noSpace(pl, true, Space{}); errno != 0 {
 		return pathError("mount", name, errno)
@@ -51,16 +51,16 @@ func (f *FS) Unmount(name string) error {
 	switch {
 	case errno != 0:
 	case pl.n == nil:
-		errno = syscall.ENOENT
+		errno = linux.ENOENT
 	case !pl.n.mounted:
-		errno = syscall.EINVAL
+		errno = linux.EINVAL
 	}
 	if errno != 0 {
 		return pathError("unmount", name, errno)
 	}
 	for _, m := range f.vol.mounts {
 		if m.path != f.full(pl.path) && below(m.path, f.full(pl.path)) {
-			return pathError("unmount", name, syscall.EBUSY)
+			return pathError("unmount", name, linux.EBUSY)
 		}
 	}
 	f.vol.mounts = slices.DeleteFunc(f.vol.mounts, func(m mount) bool { return m.point == pl.n })

@@ -7,9 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -98,8 +98,8 @@ func TestMissing(t *testing.T) {
 	for _, e := range []struct {
 		err   error
 		path  string
-		errno syscall.Errno
-	}{{first, "/etc/resolv.conf", syscall.ENOENT}, {other, "/etc/hosts", syscall.ENOENT}, {through, "/etc/hosts", syscall.ENOTDIR}} {
+		errno linux.Errno
+	}{{first, "/etc/resolv.conf", linux.ENOENT}, {other, "/etc/hosts", linux.ENOENT}, {through, "/etc/hosts", linux.ENOTDIR}} {
 		var p *fs.PathError
 		if !errors.As(e.err, &p) || p.Op != "open" || p.Path != e.path || !errors.Is(e.err, e.errno) {
 			t.Errorf("%v, not %s of %s", e.err, e.errno, e.path)

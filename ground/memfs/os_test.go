@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
@@ -72,7 +73,7 @@ func (p *pair) same(mem, real error) {
 func (p *pair) describe(err error) string {
 	var pe *fs.PathError
 	var le *os.LinkError
-	var errno syscall.Errno
+	var errno linux.Errno
 	switch {
 	case err == nil:
 		return "no error"

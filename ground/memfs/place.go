@@ -5,7 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // part is a file system as seen from one of its directories (or files): the
@@ -44,9 +45,9 @@ type place struct {
 // last element is followed. The errno is not 0 if the way there is missing or
 // leads through something that is no directory. It settles growths first, so whatever is looked
 // at afterwards is of now.
-func (t *part) walk(name string, follow bool) (place, syscall.Errno) {
+func (t *part) walk(name string, follow bool) (place, linux.Errno) {
 	if !strings.HasPrefix(name, "/") {
-		return place{}, syscall.EINVAL
+		return place{}, linux.EINVAL
 	}
 	if d := t.vol.share.d; d != nil {
 		d.settle()
@@ -59,13 +60,13 @@ func (t *part) walk(name string, follow bool) (place, syscall.Errno) {
 		}
 		p = next
 	}
-	return place{}, syscall.ELOOP
+	return place{}, linux.ELOOP
 }
 
 // walkOnce follows a clean path up to its end or up to the first symbolic
 // link, and then returns the path with the link replaced. A relative target counts from the
 // directory of the link.
-func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno syscall.Errno) {
+func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno linux.Errno) {
 	at := t.vol.shown(t.root)
 	if p == "/" {
 		return place{n: at, name: "/", path: "/"}, "", 0
@@ -76,7 +77,7 @@ func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno sys
 			end = start + i
 		}
 		if !at.isDir() {
-			return place{}, "", syscall.ENOTDIR
+			return place{}, "", linux.ENOTDIR
 		}
 		name, last := p[start:end], end == len(p)
 		k := at.child(name)
@@ -91,7 +92,7 @@ func (t *part) walkOnce(p string, follow bool) (pl place, next string, errno sys
 			return place{dir: at, name: name, n: k, path: p}, "", 0
 		}
 		if k == nil {
-			return place{}, "", syscall.ENOENT
+			return place{}, "", linux.ENOENT
 		}
 		at = t.vol.shown(k)
 		start = end + 1
@@ -176,7 +177,7 @@ func (t *part) ownDir(p string) *node {
 // noSpace is the errno of a change where pl leads that takes need, besides what is
 // copied from the image for it; self tells that the entry is written to. Copies are estimated
 // first from below, and counted only where space is short, since that walks the path.
-func (t *part) noSpace(pl place, self bool, need Space) syscall.Errno {
+func (t *part) noSpace(pl place, self bool, need Space) linux.Errno {
 	v := t.vol
 	if v.share.d == nil {
 		return 0

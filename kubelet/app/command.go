@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package app is the command line of the kubelet on a real machine: flags,
 // configuration files and how they are laid over each other, validation, and the
 // process around the kubelet of kubelet/real (lock file, health checks,

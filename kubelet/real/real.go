@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package real runs a kubelet on the machine it is started on: the core of
 // package kubelet on a loop of the wall clock, with a container runtime behind a
 // CRI socket, the machine's files, mounts, cgroups and network. It mirrors

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
@@ -198,7 +198,7 @@ func TestOutage(t *testing.T) {
 	r.g.After(12*time.Second, func() {
 		r.g.Go("call", func(ctx context.Context) {
 			_, err := r.c.GetPod(ctx, "default", "p")
-			r.note("refused %v", errors.Is(err, syscall.ECONNREFUSED))
+			r.note("refused %v", errors.Is(err, linux.ECONNREFUSED))
 		})
 	})
 	r.run(time.Minute)

@@ -3,11 +3,11 @@ package fake
 import (
 	"context"
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -40,7 +40,7 @@ func (w *world) Dial(ctx context.Context, host string, port int, timeout time.Du
 	switch {
 	case err == nil:
 		return &conn{w.p, c}, nil
-	case errors.Is(err, syscall.ENOENT):
+	case errors.Is(err, linux.ENOENT):
 		return nil, errors.New("lookup " + host + ": no such host")
 	}
 	return nil, err

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -16,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -133,7 +133,7 @@ func (r *Net) Copy(ctx context.Context, conn kernel.File, to *kernel.Conn, after
 	if failed == nil && rest.Wait(wait) != nil && ctx.Err() != nil {
 		return calls.CtxError(ctx.Err())
 	}
-	if errors.Is(failed, syscall.EPIPE) { // the other end closed first: that is how connections end
+	if errors.Is(failed, linux.EPIPE) { // the other end closed first: that is how connections end
 		return nil
 	}
 	return failed
@@ -157,7 +157,7 @@ func (r *Net) dialSandbox(ctx context.Context, id string, port int32) (*kernel.C
 		}
 	}
 	conn, err := n.Dial(ctx, "127.0.0.1", int(port))
-	var errno syscall.Errno
+	var errno linux.Errno
 	if !errors.As(err, &errno) {
 		return conn, calls.CtxError(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
-	"syscall"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,6 +18,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/actor"
 	"github.com/drydock-sim/drydock/fakecri/actor/fake"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // maxResponse is how much of a response's body is read, in bytes.
@@ -27,7 +27,7 @@ const maxResponse = 1 << 20
 // connect dials from the node. A name was resolved before: host is an address.
 func (t *liveTarget) connect(ctx context.Context) (*kernel.Conn, error) {
 	conn, err := t.r.kern.Kernel().HostNet().Dial(ctx, t.host, t.port)
-	var errno syscall.Errno
+	var errno linux.Errno
 	if errors.As(err, &errno) {
 		return nil, dialError(netip.MustParseAddr(t.host), t.port, errno)
 	}
@@ -103,7 +103,7 @@ func (t *liveTarget) health(ctx context.Context, service string) (string, error)
 // brokenBy is how Go's net package reports an error on an open connection. An end in the middle
 // of an answer is io.EOF to http.Client's users.
 func (t *liveTarget) brokenBy(op string, err error) error {
-	var errno syscall.Errno
+	var errno linux.Errno
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return io.EOF

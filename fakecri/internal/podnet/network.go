@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +19,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/internal/watch"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -269,10 +269,10 @@ func (r *Net) ask(containerID, host string, port int) answer {
 	case live:
 		return r.liveAnswer(addr, port)
 	case found:
-		return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
+		return answer{err: dialError(addr, port, linux.ECONNREFUSED)}
 	}
 	// Nobody has the address.
-	return answer{err: dialError(addr, port, syscall.EHOSTUNREACH), took: unreachableAfter}
+	return answer{err: dialError(addr, port, linux.EHOSTUNREACH), took: unreachableAfter}
 }
 
 // askSandbox asks the other containers of a pod, at its own address. All of them have the
@@ -289,7 +289,7 @@ func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr net
 	if live {
 		return r.liveAnswer(addr, port)
 	}
-	return answer{err: dialError(addr, port, syscall.ECONNREFUSED)}
+	return answer{err: dialError(addr, port, linux.ECONNREFUSED)}
 }
 
 // liveAnswer says that processes may listen there.
@@ -332,7 +332,7 @@ func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool)
 
 // dialError is how Go's net package reports a failed connect. Op, network and address read as
 // "dial tcp 10.0.0.1:80: connect: connection refused".
-func dialError(addr netip.Addr, port int, errno syscall.Errno) error {
+func dialError(addr netip.Addr, port int, errno linux.Errno) error {
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: addr.AsSlice(), Port: port}, Err: &os.SyscallError{Syscall: "connect", Err: errno}}
 }
 

@@ -3,14 +3,15 @@ package posix
 import (
 	"errors"
 	"io/fs"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Strerror returns an error's text as strerror(3) of glibc has it: Go's of an
 // Errno, but with a capital. What holds no Errno, as errors of package memfs's
 // callers may, is described by what it is like. musl and glibc agree on the common texts.
 func Strerror(err error) string {
-	var errno syscall.Errno
+	var errno linux.Errno
 	if errors.As(err, &errno) {
 		s := errno.Error()
 		if s != "" && s[0] >= 'a' && s[0] <= 'z' {

@@ -3,7 +3,6 @@ package process
 import (
 	"errors"
 	"path"
-	"syscall"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Resolve says what a container runs: a behaviour, or that its processes are
@@ -124,7 +124,7 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 	in.End()
 	var xerr *kernel.ExecError
 	// A missing program is runc's error, one that is no program the kernel's.
-	if errors.As(err, &xerr) && (xerr.Errno == syscall.ENOEXEC || xerr.Interpreter != "") {
+	if errors.As(err, &xerr) && (xerr.Errno == linux.ENOEXEC || xerr.Interpreter != "") {
 		return nil, &lateExecError{in: in, text: xerr.Error()}
 	}
 	return nil, errors.New(runcCreate + err.Error())

@@ -5,13 +5,13 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/arith"
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -237,7 +237,7 @@ func (r *reader) read() int {
 	s := r.s
 	f := s.p.FD(r.fd)
 	if f == nil {
-		s.message("read error: %s", posix.Strerror(syscall.EBADF))
+		s.message("read error: %s", posix.Strerror(linux.EBADF))
 		return 1
 	}
 	ctx := s.ctx

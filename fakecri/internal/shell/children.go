@@ -3,9 +3,9 @@ package shell
 import (
 	"errors"
 	"strconv"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/lists"
 )
 
@@ -232,7 +232,7 @@ func (s *children) waitJob(j *job) (signal int) {
 // SIGINT and SIGPIPE, which are nobody's surprise. ash writes it to its own stderr, which in a
 // container is the log.
 func (s *children) tellSignal(ex kernel.Exit) {
-	if t := signalText(ex.Signal); t != "" && ex.Signal != int(syscall.SIGINT) && ex.Signal != int(syscall.SIGPIPE) {
+	if t := signalText(ex.Signal); t != "" && ex.Signal != int(linux.SIGINT) && ex.Signal != int(linux.SIGPIPE) {
 		_ = s.write(2, []byte(t+"\n"))
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"path"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Command returns sh. Its shells share a cache of parsed scripts, so a Command
@@ -341,7 +341,7 @@ func (in *input) line(s *shell, buf []byte) (string, error) {
 		in.data = nil
 		f := s.p.FD(0)
 		if f == nil {
-			return string(line), syscall.EBADF
+			return string(line), linux.EBADF
 		}
 		n, err := f.Read(s.ctx, buf)
 		in.data = append(in.data, buf[:n]...)

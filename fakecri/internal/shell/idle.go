@@ -6,12 +6,12 @@ import (
 	"errors"
 	"math"
 	"path"
-	"syscall"
 	"time"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // A container that waits is mostly a loop of short sleeps, so that a trap runs
@@ -148,7 +148,7 @@ func (i *idle) park(start time.Time, lap time.Duration) {
 			}
 			// If the sleep is gone already there is nobody to wait for. The parked sleep goes
 			// before the script continues: its number is free as after a real lap.
-			if s.p.Kill(child.PID(), int(syscall.SIGKILL)) == nil {
+			if s.p.Kill(child.PID(), int(linux.SIGKILL)) == nil {
 				for {
 					if _, err := s.p.Wait(s.ctx, child); !errors.Is(err, kernel.ErrInterrupted) {
 						return

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -16,8 +16,8 @@ import (
 // signals from outside.
 func TestFirstProcess(t *testing.T) {
 	const laps = "; while true; do sleep 0.2; done"
-	term := func(x *machine) { x.c.Signal(int(syscall.SIGTERM)) }
-	kill := func(x *machine) { x.c.Signal(int(syscall.SIGKILL)) }
+	term := func(x *machine) { x.c.Signal(int(linux.SIGTERM)) }
+	kill := func(x *machine) { x.c.Signal(int(linux.SIGKILL)) }
 	for _, tt := range []struct {
 		name, script   string
 		at             map[time.Duration]func(*machine)

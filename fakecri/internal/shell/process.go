@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // What commands cost in virtual time, and how much of it may gather before the
@@ -82,7 +82,7 @@ func (s *process) write(fd int, b []byte) error {
 	f := s.p.FD(fd)
 	// As write(2) on a closed descriptor, which a script can ask for by >&-.
 	if f == nil {
-		return syscall.EBADF
+		return linux.EBADF
 	}
 	for {
 		n, err := f.Write(s.ctx, b)
@@ -187,19 +187,19 @@ func (s *process) takeSignals() int {
 //
 // Most errors of the kernel's files wrap a number. Those of package fs are of filesystems below
 // it that know only these classes.
-func errno(err error) syscall.Errno {
-	var e syscall.Errno
+func errno(err error) linux.Errno {
+	var e linux.Errno
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, fs.ErrNotExist):
-		return syscall.ENOENT
+		return linux.ENOENT
 	case errors.Is(err, fs.ErrExist):
-		return syscall.EEXIST
+		return linux.EEXIST
 	case errors.Is(err, fs.ErrPermission):
-		return syscall.EACCES
+		return linux.EACCES
 	}
-	return syscall.EIO
+	return linux.EIO
 }
 
 // explain puts an error into ash's words: absent, if the file or a directory of
@@ -207,7 +207,7 @@ func errno(err error) syscall.Errno {
 // has it.
 func explain(err error, absent string) string {
 	e := errno(err)
-	if absent != "" && (e == syscall.ENOENT || e == syscall.ENOTDIR) {
+	if absent != "" && (e == linux.ENOENT || e == linux.ENOTDIR) {
 		return absent
 	}
 	return posix.Strerror(e)

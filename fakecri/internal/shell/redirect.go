@@ -6,12 +6,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // savedFD is what a file descriptor was before a redirection.
@@ -162,7 +162,7 @@ func (r *redirection) target(x *syntax.Redirect, fd int) (f kernel.File, both, o
 		}
 		g := s.p.FD(n)
 		if g == nil {
-			s.message("%d: %s", n, posix.Strerror(syscall.EBADF))
+			s.message("%d: %s", n, posix.Strerror(linux.EBADF))
 			return nil, false, false
 		}
 		return g.Dup(), false, true
@@ -230,7 +230,7 @@ func (r *redirection) createNew(name string) (kernel.File, bool) {
 	case err == nil && !fi.Mode().IsRegular():
 		return r.create(name, os.O_TRUNC)
 	case err == nil:
-		s.message("can't create %s: %s", name, posix.Strerror(syscall.EEXIST))
+		s.message("can't create %s: %s", name, posix.Strerror(linux.EEXIST))
 		return nil, false
 	case errors.Is(err, fs.ErrNotExist):
 		// O_EXCL catches a file that somebody makes in between.

@@ -3,12 +3,12 @@ package shell
 import (
 	"errors"
 	"strings"
-	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/shell/internal/script"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // declCall makes of Bash's declaring clauses the simple commands that they are
@@ -342,7 +342,7 @@ func (s *shell) external(argv []string, replace bool, saved *redirection) int {
 	child, err := s.p.Spawn(s.ctx, kernel.Spec{Path: path, Argv: argv, Env: s.vars.environ()})
 	if err != nil {
 		// What is executable and no program is a script for a shell of its own.
-		if errno(err) == syscall.ENOEXEC {
+		if errno(err) == linux.ENOEXEC {
 			return s.kids.foreground(s.fork(nil, func(c *shell) int { return c.script(path, argv) }))
 		}
 		// A remembered path that can't be run any more is looked up anew the next time.
@@ -372,7 +372,7 @@ func (s *shell) exec(path string, argv []string, saved *redirection) int {
 		s.exit(status)
 		return status
 	}
-	if errno(err) == syscall.ENOEXEC {
+	if errno(err) == linux.ENOEXEC {
 		return s.script(path, argv)
 	}
 	status = s.cannotRun(argv[0], err)
@@ -395,7 +395,7 @@ func (c *pathCache) find(p *kernel.Process, name, pathVar string) (string, error
 	}
 	// The command is '', as from "$UNSET": "Permission denied", and still 127, see cannotRun.
 	if name == "" {
-		return "", syscall.EACCES
+		return "", linux.EACCES
 	}
 	if pathVar != c.path {
 		c.at, c.path = nil, pathVar
@@ -428,10 +428,10 @@ func (s *shell) find(name string) (string, error) {
 func (s *shell) cannotRun(name string, err error) int {
 	e := errno(err)
 	// A directory can't be run, for which ash says "Permission denied".
-	if e == syscall.EISDIR {
-		err = syscall.EACCES
+	if e == linux.EISDIR {
+		err = linux.EACCES
 	}
-	if e == syscall.ENOENT || e == syscall.ENOTDIR {
+	if e == linux.ENOENT || e == linux.ENOTDIR {
 		var ee *kernel.ExecError
 		if fn := s.p.Container().Options().UnknownCommand; fn != nil && !strings.Contains(name, "/") && !errors.As(err, &ee) {
 			fn(name)
@@ -440,7 +440,7 @@ func (s *shell) cannotRun(name string, err error) int {
 	s.spend(costSearch)
 	s.message("%s: %s", name, explain(err, "not found"))
 	switch e {
-	case syscall.ENOENT, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG:
+	case linux.ENOENT, linux.ENOTDIR, linux.ELOOP, linux.ENAMETOOLONG:
 		return 127
 	}
 	if name == "" {

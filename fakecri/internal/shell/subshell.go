@@ -2,10 +2,10 @@ package shell
 
 import (
 	"context"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/posix"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -21,7 +21,7 @@ func (s *shell) fork(fds []kernel.File, body func(c *shell) int) *kernel.Process
 		c.ctx, c.p = ctx, p
 		// Too many are refused as by a limit of processes, before they do anything.
 		if in.forks >= maxForks || p.Refused() {
-			c.message("can't fork: %s", posix.Strerror(syscall.EAGAIN))
+			c.message("can't fork: %s", posix.Strerror(linux.EAGAIN))
 			return 2
 		}
 		// A child that execs holds its place until the program has ended, too.

@@ -4,9 +4,9 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/lists"
 )
 
@@ -151,8 +151,8 @@ func (s *shell) dotrap() {
 // without job control ^C and ^\ are none of their business. POSIX 2.11: a command started with &
 // while job control is off ignores SIGINT and SIGQUIT.
 func ignoreInterrupts(p *kernel.Process) *kernel.Process {
-	p.Disposition(int(syscall.SIGINT), kernel.Ignore)
-	p.Disposition(int(syscall.SIGQUIT), kernel.Ignore)
+	p.Disposition(int(linux.SIGINT), kernel.Ignore)
+	p.Disposition(int(linux.SIGQUIT), kernel.Ignore)
 	return p
 }
 
@@ -219,42 +219,42 @@ func signalName(n int) string {
 // The words are those of musl's or glibc's table; for the signals that are not listed here Go's
 // own names are the same but for the capital.
 func signalText(sig int) string {
-	switch syscall.Signal(sig) {
+	switch linux.Signal(sig) {
 	case 0:
 		return ""
-	case syscall.SIGHUP:
+	case linux.SIGHUP:
 		return "Hangup"
-	case syscall.SIGKILL:
+	case linux.SIGKILL:
 		return "Killed"
-	case syscall.SIGTERM:
+	case linux.SIGTERM:
 		return "Terminated"
-	case syscall.SIGALRM:
+	case linux.SIGALRM:
 		return "Alarm clock"
-	case syscall.SIGUSR1:
+	case linux.SIGUSR1:
 		return "User defined signal 1"
-	case syscall.SIGUSR2:
+	case linux.SIGUSR2:
 		return "User defined signal 2"
-	case syscall.SIGBUS:
+	case linux.SIGBUS:
 		return "Bus error"
-	case syscall.SIGSTKFLT:
+	case linux.SIGSTKFLT:
 		return "Stack fault"
-	case syscall.SIGPWR:
+	case linux.SIGPWR:
 		return "Power failure"
-	case syscall.SIGFPE:
+	case linux.SIGFPE:
 		return "Floating point exception"
-	case syscall.SIGTRAP:
+	case linux.SIGTRAP:
 		return "Trace/breakpoint trap"
-	case syscall.SIGXCPU:
+	case linux.SIGXCPU:
 		return "CPU time limit exceeded"
-	case syscall.SIGXFSZ:
+	case linux.SIGXFSZ:
 		return "File size limit exceeded"
-	case syscall.SIGVTALRM:
+	case linux.SIGVTALRM:
 		return "Virtual timer expired"
-	case syscall.SIGPROF:
+	case linux.SIGPROF:
 		return "Profiling timer expired"
-	case syscall.SIGPOLL:
+	case linux.SIGPOLL:
 		return "I/O possible"
 	}
-	t := syscall.Signal(sig).String()
+	t := linux.Signal(sig).String()
 	return strings.ToUpper(t[:1]) + t[1:]
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -192,7 +192,7 @@ func (r *Execs) statedExec(c *records.Container, cmd []string) (out ExecResult, 
 		return ExecResult{Stdout: []byte(x.Output), code: x.Exit}, takes, nil
 	}
 	if src := c.Image.Source; src.Commands != nil && !src.States(cmd[0]) && !known {
-		x := &kernel.ExecError{Path: cmd[0], Errno: syscall.ENOENT, NotInPath: !strings.Contains(cmd[0], "/")}
+		x := &kernel.ExecError{Path: cmd[0], Errno: linux.ENOENT, NotInPath: !strings.Contains(cmd[0], "/")}
 		return out, 0, r.execFailed(x)
 	}
 	if !known {

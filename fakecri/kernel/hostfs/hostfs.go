@@ -8,8 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"syscall"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // FS are the files of the machine that the program itself runs on, for
@@ -20,7 +21,7 @@ import (
 // container, so that only Canonical and MkdirAll follow them; every other
 // method is about what is right there. Nothing is remembered between two
 // calls: what others do to the files is seen at once. Calls must be short, as
-// the loop waits for them. Errors hold a syscall.Errno.
+// the loop waits for them. Errors hold a linux.Errno.
 type FS interface {
 	// Canonical resolves all symbolic links of a path that exists.
 	Canonical(name string) (string, error)
@@ -90,7 +91,7 @@ func ReadFile(h FS, name string) ([]byte, error) {
 func WriteFile(h FS, name string, data []byte, perm fs.FileMode) error {
 	flag := os.O_WRONLY | os.O_TRUNC
 	top, err := h.Canonical(name)
-	if errors.Is(err, syscall.ENOENT) {
+	if errors.Is(err, linux.ENOENT) {
 		top, err, flag = name, nil, flag|os.O_CREATE|os.O_EXCL
 	}
 	if err != nil {
@@ -133,7 +134,7 @@ type Tree interface {
 // for a directory, or what reading gave.
 func ReadAll(f File) ([]byte, error) {
 	if f.Mode().IsDir() {
-		return nil, syscall.EISDIR
+		return nil, linux.EISDIR
 	}
 	size := f.Size()
 	if size == 0 { // of /proc and the like

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package cgroups makes the cgroups of a machine's pods, on cgroup v1 (also
 // hybrid) and v2, as the cgroupfs driver does: kubepods, in it burstable and
 // besteffort, and in these three one for each pod. It mirrors upstream's

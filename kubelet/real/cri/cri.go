@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package cri is a container runtime behind a CRI socket, for a kubelet on a
 // loop: k8s.io/cri-client's services, each call of which runs on a goroutine
 // while the task that makes it waits.

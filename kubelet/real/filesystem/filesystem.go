@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package filesystem is the kubelet's file system on the machine's own files.
 // It mirrors upstream's pkg/util/filesystem and what the kubelet does
 // with package os.

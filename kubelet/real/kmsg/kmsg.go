@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package kmsg reads from the kernel's log whom it killed for want of memory. It
 // answers to cAdvisor's utils/oomparser, and to the watcher of upstream's
 // pkg/kubelet/oom.

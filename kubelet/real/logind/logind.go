@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package logind is the machine's systemd-logind, for a kubelet that holds a
 // shutdown up, over the system bus. It mirrors upstream's
 // pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package machine tells the facts of the machine that a kubelet runs on, as cAdvisor and the node
 // status setters tell them upstream.
 //

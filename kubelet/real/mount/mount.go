@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package mount mounts what the volumes of pods need, on Linux. It mirrors
 // the part of upstream's k8s.io/mount-utils and pkg/volume/util/hostutil that
 // the volume plugins in the tree use. It makes the system calls itself, since

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package network reaches the ports of containers for probes and lifecycle
 // hooks. It mirrors the clients of upstream's pkg/probe (http, tcp, grpc):
 // what they judge is in kubelet/internal/probe.

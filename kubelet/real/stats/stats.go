@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package stats reads what the machine uses from cgroups (v1, hybrid, v2), procfs and statfs. It
 // mirrors what upstream's kubelet has of cAdvisor (container/libcontainer/handler.go, fs), and
 // pkg/kubelet/stats/pidlimit.

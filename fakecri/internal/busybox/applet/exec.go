@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // defaultPath is searched where there is no PATH.
@@ -85,7 +85,7 @@ func (c *Call) Become(argv, env []string, message string) int {
 // NotRun is the status for a program that can't be run, as POSIX has it for the
 // shell: 127 if it is not there, else 126. ENOENT alone is 127.
 func NotRun(err error) int {
-	if errors.Is(err, syscall.ENOENT) {
+	if errors.Is(err, linux.ENOENT) {
 		return 127
 	}
 	return 126

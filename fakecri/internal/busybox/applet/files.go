@@ -5,7 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"syscall"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Remove removes a file or, if recursive, a tree, reporting what can't be
@@ -16,7 +17,7 @@ func (c *Call) Remove(name string, recursive, force bool) bool {
 	v := c.View()
 	fi, err := v.Lstat(name)
 	if err != nil {
-		if force && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
+		if force && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, linux.ENOTDIR)) {
 			return true
 		}
 		c.Errorf("can't remove '%s': %s", name, Strerror(err))
@@ -71,7 +72,7 @@ func (c *Call) Canonical(name string, mustExist bool) (string, error) {
 		}
 		return Join(dir, path.Base(abs)), nil
 	}
-	return "", syscall.ELOOP
+	return "", linux.ELOOP
 }
 
 // absolute is a path from the root, cleaned by its letters. Links in it are not resolved.

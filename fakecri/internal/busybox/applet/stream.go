@@ -5,9 +5,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Stream is a kernel file as an io.Reader, Writer and Closer. It accounts for
@@ -86,7 +86,7 @@ func (w *Writer) WriteString(s string) (int, error) {
 func (w *Writer) Flush() bool {
 	if len(w.buf) > 0 && w.Err == nil {
 		if w.f == nil {
-			w.Err = syscall.EBADF
+			w.Err = linux.EBADF
 		} else if _, err := (Stream{w.c, w.f}).Write(w.buf); err != nil {
 			w.Err = err
 		}
@@ -117,7 +117,7 @@ func (c *Call) Open(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		s := c.Stdin()
 		if _, closed := s.F.(ClosedFile); closed {
-			return nil, syscall.EBADF
+			return nil, linux.EBADF
 		}
 		return struct {
 			io.Reader

@@ -5,10 +5,10 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Dd is dd. Records are counted as the real one counts them: a short read is a
@@ -359,7 +359,7 @@ func (d *ddRun) position(in, out kernel.File, inName, outName string) bool {
 		}
 		s, ok := out.(kernel.Seeker)
 		// What can't seek, such as a pipe, is refused as lseek(2) refuses it.
-		err := error(syscall.ESPIPE)
+		err := error(linux.ESPIPE)
 		if ok {
 			_, err = s.Seek(n, io.SeekCurrent)
 		}

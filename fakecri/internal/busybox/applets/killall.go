@@ -2,9 +2,9 @@ package applets
 
 import (
 	"errors"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Killall is killall, by the name of the program as /proc/PID/comm has it. A
@@ -35,7 +35,7 @@ func runKillall(c *applet.Call) int {
 		}
 		// Each process of the name gets it, those of other users with an error.
 		for _, p := range list {
-			if err := c.P.Kill(p.PID, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			if err := c.P.Kill(p.PID, sig); err != nil && !errors.Is(err, linux.ESRCH) {
 				code = 1
 				if !quiet {
 					c.Errorf("can't kill pid %d: %s", p.PID, applet.Strerror(err))

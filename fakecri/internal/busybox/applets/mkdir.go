@@ -3,9 +3,9 @@ package applets
 import (
 	"errors"
 	"io/fs"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Mkdir is mkdir. -m sets the mode after the directory is made, so that the
@@ -71,8 +71,8 @@ func mkdir(c *applet.Call, name string, perm fs.FileMode, parents bool) (string,
 			if i < len(name) {
 				// As BusyBox, whose message cuts the name after the slash.
 				part += "/"
-				if errors.Is(err, syscall.EEXIST) {
-					err = syscall.ENOTDIR
+				if errors.Is(err, linux.EEXIST) {
+					err = linux.ENOTDIR
 				}
 			}
 			return part, err

@@ -3,9 +3,9 @@ package applets
 import (
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Mktemp is mktemp. A template must end with six X, as BusyBox has it (GNU
@@ -58,7 +58,7 @@ func runMktemp(c *applet.Call) int {
 	}
 	stem, ok := strings.CutSuffix(template, "XXXXXX")
 	if !ok {
-		return fail(syscall.EINVAL)
+		return fail(linux.EINVAL)
 	}
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	// The bound keeps a directory full of such names from hanging the loop.
@@ -90,5 +90,5 @@ func runMktemp(c *applet.Call) int {
 		c.Print(name, "\n")
 		return 0
 	}
-	return fail(syscall.EEXIST)
+	return fail(linux.EEXIST)
 }

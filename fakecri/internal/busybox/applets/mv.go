@@ -3,9 +3,9 @@ package applets
 import (
 	"errors"
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Mv is mv: a rename, or a copy and a removal where the two are on different
@@ -61,7 +61,7 @@ func move(c *applet.Call, from, to string, noClobber bool) bool {
 		return true
 	}
 	// Only another file system makes it a copy.
-	if !errors.Is(err, syscall.EXDEV) {
+	if !errors.Is(err, linux.EXDEV) {
 		c.Errorf("can't rename '%s': %s", from, applet.Strerror(err))
 		return false
 	}
@@ -71,7 +71,7 @@ func move(c *applet.Call, from, to string, noClobber bool) bool {
 	if fi, err := v.Lstat(to); err == nil {
 		src, serr := v.Lstat(from)
 		if serr == nil && fi.IsDir() != src.IsDir() {
-			c.Errorf("can't rename '%s': %s", from, applet.Strerror(syscall.EISDIR))
+			c.Errorf("can't rename '%s': %s", from, applet.Strerror(linux.EISDIR))
 			return false
 		}
 		if err := v.Remove(to); err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -183,7 +183,7 @@ func ncCopy(c *applet.Call, conn *kernel.Conn) int {
 		}
 		if err != nil {
 			// A reset is an end like any other for the status.
-			if err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
+			if err != io.EOF && !errors.Is(err, linux.ECONNRESET) {
 				return 1
 			}
 			return 0

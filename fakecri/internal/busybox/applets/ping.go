@@ -3,11 +3,11 @@ package applets
 import (
 	"errors"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Ping is ping, which sends nothing: an address is alive if the node knows it,
@@ -107,5 +107,5 @@ func reachable(c *applet.Call, ip string) bool {
 		conn.Close()
 		return true
 	}
-	return errors.Is(err, syscall.ECONNREFUSED)
+	return errors.Is(err, linux.ECONNREFUSED)
 }

@@ -2,9 +2,9 @@ package applets
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Rmdir is rmdir. -p goes up as far as the operand's own path leads.
@@ -22,7 +22,7 @@ func runRmdir(c *applet.Call) int {
 			// Remove would also take a file; rmdir(2) refuses it with ENOTDIR.
 			fi, err := c.View().Lstat(dir)
 			if err == nil && !fi.IsDir() {
-				err = syscall.ENOTDIR
+				err = linux.ENOTDIR
 			}
 			if err == nil {
 				err = c.View().Remove(dir)

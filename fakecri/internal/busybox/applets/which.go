@@ -2,10 +2,10 @@ package applets
 
 import (
 	"strings"
-	"syscall"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox/applet"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // Which is which: files in PATH, not builtins or functions, which a program
@@ -22,7 +22,7 @@ func lookIn(c *applet.Call, name, search string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", syscall.ENOENT
+	return "", linux.ENOENT
 }
 
 func runWhich(c *applet.Call) int {

@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -194,10 +194,10 @@ func ErrTimeout(r *Request) error {
 // ErrLost is a request's end when the connection broke before the answer came: the
 // request may have been handled.
 func ErrLost(r *Request) error {
-	return ErrTransport(r, fmt.Errorf("read tcp: %w", syscall.ECONNRESET))
+	return ErrTransport(r, fmt.Errorf("read tcp: %w", linux.ECONNRESET))
 }
 
 // ErrRefused is a request's end when nobody listens.
 func ErrRefused(r *Request) error {
-	return ErrTransport(r, fmt.Errorf("dial tcp: connect: %w", syscall.ECONNREFUSED))
+	return ErrTransport(r, fmt.Errorf("dial tcp: connect: %w", linux.ECONNREFUSED))
 }
