@@ -47,6 +47,7 @@ var floors = []string{
 	"ground/loop",
 	"ground/hugepages",
 	"ground/lists",
+	"ground/linux",
 }
 
 // floorOf returns the index in floors of the floor that pkg stands on.
