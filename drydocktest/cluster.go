@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,16 +20,19 @@ import (
 // goroutine. What they do to the cluster happens at the end of the engine's present
 // window, a few milliseconds later at most.
 type Cluster struct {
-	t        *testing.T
-	seed     uint64
-	session  *scenarios.Session
-	pump     *pump
-	door     *door
-	facade   *facade.Facade
-	timeline strings.Builder // written while the engine runs
+	t         *testing.T
+	seed      uint64
+	restart   bool // processes that end are started anew
+	session   *scenarios.Session
+	pump      *pump
+	door      *door
+	facade    *facade.Facade
+	nodeNames []string
+	timeline  strings.Builder // written while the engine runs
 
 	ctx    context.Context // of what Go starts
 	cancel context.CancelFunc
+	mu     sync.Mutex // held for moments
 	procs  []*proc
 	lives  lives
 }

@@ -42,5 +42,6 @@
 //   - procs.go: what runs beside the test, its ends and its crashes
 //   - api.go, nodes.go: what goes wrong
 //   - troubles.go: what goes wrong with a test itself
+//   - child.go: runs that are compared; explore.go, plan.go: runs in which things go wrong
 //   - seeds.go: randomness of the process
 package drydocktest

@@ -46,9 +46,13 @@ func TestFaults(t *testing.T) {
 			if took := time.Since(began); !f.is(err) || took < f.took {
 				t.Errorf("%s: %v after %v", f.name, err, took)
 			}
+			began = time.Now()
 			_, err = other.CoreV1().Namespaces().Get(t.Context(), f.name, metav1.GetOptions{})
 			if made := err == nil; made != f.made {
 				t.Errorf("%s: made %v (%v)", f.name, made, err)
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%s: another client waited %v", f.name, took)
 			}
 			end()
 		}

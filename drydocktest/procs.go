@@ -20,12 +20,22 @@ type proc struct {
 	c    *Cluster
 	name string
 	fn   func(context.Context) error
-	life *life
+	busy chan struct{} // holds whoever begins and ends lives
+	life atomic.Pointer[life]
+	// doom is at which write the process is killed, for plans; nil: at none.
+	doom atomic.Pointer[doom]
+}
+
+// doom has a process be killed at a write.
+type doom struct {
+	left  atomic.Int64 // writes until then
+	after bool         // the write still arrives
 }
 
 // life is one run of a process.
 type life struct {
 	cancel    context.CancelFunc
+	p         *proc
 	goroutine string        // on which fn was called
 	done      chan struct{} // fn has returned
 	// dead is set when the process is killed: nothing that it sends arrives any more, and
@@ -40,19 +50,24 @@ var errKilled = errors.New("drydocktest: the process was killed")
 
 // Go runs fn beside the test, as a process of this name. Its context ends with the test;
 // fn then has a minute of the cluster's time to return. An error of fn, unless it is that
-// of the context, fails the test. After a Crash it is called anew.
+// of the context, fails the test, unless Options.Restart is set. After a Crash it is called
+// anew.
 func (c *Cluster) Go(name string, fn func(ctx context.Context) error) {
 	c.t.Helper()
 	if c.proc(name) != nil {
 		c.t.Fatalf("drydocktest: Go: there is a process %q already", name)
 	}
-	p := &proc{c: c, name: name, fn: fn}
+	p := &proc{c: c, name: name, fn: fn, busy: make(chan struct{}, 1)}
+	c.mu.Lock()
 	c.procs = append(c.procs, p)
+	c.mu.Unlock()
 	p.start()
 }
 
 // proc returns the process of a name, or nil.
 func (c *Cluster) proc(name string) *proc {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, p := range c.procs {
 		if p.name == name {
 			return p
@@ -65,14 +80,14 @@ func (c *Cluster) proc(name string) *proc {
 func (p *proc) start() {
 	ctx, cancel := context.WithCancel(p.c.ctx)
 	cut, kill := context.WithCancel(context.Background())
-	l := &life{done: make(chan struct{}), cut: cut}
+	l := &life{p: p, done: make(chan struct{}), cut: cut}
 	l.cancel = func() {
 		if l.dead.Load() {
 			kill()
 		}
 		cancel()
 	}
-	p.life = l
+	p.life.Store(l)
 	began := make(chan struct{})
 	go func() {
 		defer close(l.done)
@@ -80,11 +95,34 @@ func (p *proc) start() {
 		p.c.lives.Store(l.goroutine, l)
 		defer p.c.lives.Delete(l.goroutine)
 		close(began)
-		if err := p.fn(ctx); err != nil && !l.dead.Load() && !errors.Is(err, context.Canceled) {
+		err := p.fn(ctx)
+		switch {
+		case l.dead.Load():
+		case p.c.restart && ctx.Err() == nil:
+			p.c.t.Logf("drydocktest: %s has ended and is started anew in %v: %v", p.name, restartAfter, err)
+			go p.again(l)
+		case err != nil && !errors.Is(err, context.Canceled):
 			p.c.t.Errorf("%s: %v%s", p.name, err, advice(err))
 		}
 	}()
 	<-began
+}
+
+// restartAfter is the kubelet's first back-off of a container that ends.
+const restartAfter = 10 * time.Second
+
+// again begins a new life after one that has ended by itself.
+func (p *proc) again(ended *life) {
+	select {
+	case <-time.After(restartAfter):
+	case <-p.c.ctx.Done():
+		return
+	}
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	if p.life.Load() == ended && p.c.ctx.Err() == nil {
+		p.start()
+	}
 }
 
 // advice is what to do about errors that tests run into.
@@ -105,11 +143,12 @@ const endsWithin = time.Minute
 
 // end has a life end, and waits for it.
 func (p *proc) end() {
-	p.life.cancel()
+	l := p.life.Load()
+	l.cancel()
 	select {
-	case <-p.life.done:
+	case <-l.done:
 	case <-time.After(endsWithin):
-		p.c.t.Errorf("drydocktest: %s has not returned %v after its context ended:\n%s", p.name, endsWithin, stackOf(p.life.goroutine))
+		p.c.t.Errorf("drydocktest: %s has not returned %v after its context ended:\n%s", p.name, endsWithin, brief(stackOf(l.goroutine)))
 	}
 }
 
@@ -129,16 +168,59 @@ func (c *Cluster) CrashFor(name string, down time.Duration) {
 	switch {
 	case p == nil:
 		c.t.Fatalf("drydocktest: Crash: there is no process %q", name)
-	case p.life.clients.Load() == 0:
+	case p.life.Load().clients.Load() == 0:
 		c.t.Fatalf("drydocktest: Crash: %s has taken no configuration, so its clients can't be cut: call Config in the function that Go was given", name)
 	}
-	p.life.dead.Store(true)
+	p.busy <- struct{}{}
+	defer func() { <-p.busy }()
+	p.life.Load().dead.Store(true)
 	p.end()
 	c.mustBetween(func() { c.session.Cluster().Recorder().Record(trace.KindFault, "process "+name, "killed") })
 	time.Sleep(down)
 	if c.ctx.Err() == nil {
 		p.start()
 	}
+}
+
+// killAtWrite has a process be killed at its n-th write from now on: before it is sent, or
+// right after.
+func (c *Cluster) killAtWrite(name string, n int, after bool) {
+	p := c.proc(name)
+	if p == nil {
+		return // the body has not begun it yet
+	}
+	d := &doom{after: after}
+	d.left.Store(int64(n))
+	p.doom.Store(d)
+}
+
+// reprieve has no process be killed any more.
+func (c *Cluster) reprieve() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.procs {
+		p.doom.Store(nil)
+	}
+}
+
+// doomed reports whether a write is the one at which the process is killed; sent says
+// that it still arrives.
+func (l *life) doomed() (killed, sent bool) {
+	d := l.p.doom.Load()
+	if d == nil || d.left.Add(-1) != 0 {
+		return false, false
+	}
+	l.p.doom.Store(nil)
+	if !d.after {
+		l.dead.Store(true)
+	}
+	go func() {
+		time.Sleep(time.Duration(apart)) // the write is on its way
+		if l.p.life.Load() == l && l.p.c.ctx.Err() == nil {
+			l.p.c.Crash(l.p.name)
+		}
+	}()
+	return true, d.after
 }
 
 // lives are the running processes' lives, by their goroutine.

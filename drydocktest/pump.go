@@ -32,9 +32,8 @@ type pump struct {
 	mu    sync.Mutex // held for moments
 	inbox []*crossing
 
-	out  deliveries
-	last int64 // when the last delivery is
-	sent uint64
+	out   deliveries
+	taken map[int64]bool // when they are
 }
 
 // crossing is something on its way into the simulation: a request, or an act of the test.
@@ -58,7 +57,7 @@ const apart = int64(time.Microsecond)
 func newPump(s *scenarios.Session, turns *atomic.Uint64, failed func(error)) *pump {
 	e := s.Cluster().Engine()
 	return &pump{
-		session: s, engine: e, lookahead: int64(e.Lookahead()), failed: failed, turns: turns,
+		session: s, engine: e, lookahead: int64(e.Lookahead()), taken: map[int64]bool{}, failed: failed, turns: turns,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
@@ -75,11 +74,12 @@ func (p *pump) put(c *crossing) {
 }
 
 // deliver has fn run in the bubble at a time, or at the first instant after it that no
-// other delivery has, in the order of calls. It is called while the engine runs, or by
-// crossings.
+// other delivery has. It is called while the engine runs, or by crossings.
 func (p *pump) deliver(at int64, fn func()) {
-	at = max(at, p.last+apart)
-	p.last = at
+	for at = (at + apart - 1) / apart * apart; p.taken[at]; {
+		at += apart
+	}
+	p.taken[at] = true
 	heap.Push(&p.out, delivery{at, fn})
 }
 
@@ -100,7 +100,9 @@ func (p *pump) run() {
 			return
 		}
 		for len(p.out) > 0 && p.out[0].at <= now {
-			heap.Pop(&p.out).(delivery).fn()
+			d := heap.Pop(&p.out).(delivery)
+			delete(p.taken, d.at)
+			d.fn()
 		}
 		timer.Reset(time.Duration(p.next(now) - now))
 		select {

@@ -35,6 +35,13 @@ type Options struct {
 	// Limit is how long the test may take, in the cluster's time: one that waits for what
 	// never comes would otherwise go on for ever. 0 means 48 hours.
 	Limit time.Duration
+
+	// Restart has what Go was given be called anew, 10s after it has returned, as a
+	// kubelet restarts a container: a manager that has lost its lease ends. Without it an
+	// error fails the test. Explore sets it.
+	Restart bool
+
+	keepLog bool // of requests
 }
 
 func (o *Options) setDefaults() {
@@ -111,7 +118,7 @@ func (o *Options) scenario() (*scenarios.Scenario, error) {
 
 // open makes a cluster in the present bubble, and has its time run.
 func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Cluster, error) {
-	c := &Cluster{t: t, seed: o.Seed}
+	c := &Cluster{t: t, seed: o.Seed, restart: o.Restart}
 	var err error
 	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true}); err != nil {
 		return nil, err
@@ -119,6 +126,8 @@ func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Clust
 	c.pump = newPump(c.session, dog.turns, c.failed)
 	c.pump.limit, c.pump.main = c.session.Cluster().Start().Add(o.Limit), goroutineID()
 	c.door = newDoor(c.pump)
+	c.door.log.keep = o.keepLog
+	c.nodeNames = s.NodeNames()
 	c.facade = facade.New(facade.Options{
 		API: c.session.Cluster().API(), Door: c.door,
 		// Each client is who it says it is.
@@ -148,6 +157,7 @@ const stragglers = 10 * time.Minute
 func (c *Cluster) close() {
 	c.cancel()
 	for _, p := range c.procs {
+		p.busy <- struct{}{}
 		p.end()
 	}
 	time.Sleep(lastWords)

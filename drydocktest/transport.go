@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +56,11 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if t.life.dead.Load() {
 			return nil, errKilled
 		}
+		if isWrite(req) {
+			if killed, sent := t.life.doomed(); killed && !sent {
+				return nil, errKilled
+			}
+		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		stop := context.AfterFunc(t.life.cut, cancel)
@@ -80,6 +86,24 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Request = req
 	return resp, nil
+}
+
+// CancelRequest is for client-go, which says so where a transport doesn't have it. What
+// ends a request is its context.
+func (t *transport) CancelRequest(*http.Request) {}
+
+// isWrite reports whether a request changes what a user cares for: leases and events are
+// written all the time.
+func isWrite(req *http.Request) bool {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		return false
+	}
+	for part := range strings.SplitSeq(req.URL.Path, "/") {
+		if part == "leases" || part == "events" || strings.HasSuffix(part, "reviews") {
+			return false
+		}
+	}
+	return true
 }
 
 // The server ends a watch after 5 to 10 minutes, as long as client-go's reflectors ask

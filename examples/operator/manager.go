@@ -3,8 +3,10 @@ package operator
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -25,15 +27,24 @@ func NewManager(config *rest.Config, o Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		LeaderElection: true, LeaderElectionID: "shop-operator", LeaderElectionNamespace: "default",
-		LeaderElectionReleaseOnCancel: true,
-	})
+	mgr, err := ctrl.NewManager(config, managerOptions(scheme))
 	if err != nil {
 		return nil, err
 	}
-	return mgr, ctrl.NewControllerManagedBy(mgr).For(&Shop{}).Owns(&appsv1.Deployment{}).Owns(&v1.ConfigMap{}).
+	return mgr, owning(mgr).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrent, 1), SkipNameValidation: &o.SameName}).
 		Complete(&Reconciler{mgr.GetClient()})
+}
+
+func managerOptions(scheme *runtime.Scheme) ctrl.Options {
+	return ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		LeaderElection: true, LeaderElectionID: "shop-operator", LeaderElectionNamespace: "default",
+		LeaderElectionReleaseOnCancel: true,
+	}
+}
+
+// owning is a controller of shops and of what they own.
+func owning(mgr manager.Manager) *builder.Builder {
+	return ctrl.NewControllerManagedBy(mgr).For(&Shop{}).Owns(&appsv1.Deployment{}).Owns(&v1.ConfigMap{})
 }

@@ -24,17 +24,25 @@ type Reconciler struct{ client.Client }
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	return r.steps(ctx, req, r.greeting, r.cleanUp)
+}
+
+// step is a part of what is done for a shop.
+type step func(ctx context.Context, shop *Shop) error
+
+// steps does all that is to be done for a shop.
+func (r *Reconciler) steps(ctx context.Context, req ctrl.Request, greeting, cleanUp step) (ctrl.Result, error) {
 	shop := &Shop{}
 	if err := r.Get(ctx, req.NamespacedName, shop); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !shop.DeletionTimestamp.IsZero() {
-		return ctrl.Result{}, r.cleanUp(ctx, shop)
+		return ctrl.Result{}, cleanUp(ctx, shop)
 	}
 	if controllerutil.AddFinalizer(shop, Finalizer) {
 		return ctrl.Result{}, r.Update(ctx, shop) // which has it looked at again
 	}
-	if err := r.greeting(ctx, shop); err != nil {
+	if err := greeting(ctx, shop); err != nil {
 		return ctrl.Result{}, err
 	}
 	ready, err := r.pods(ctx, shop)
@@ -55,6 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) greeting(ctx context.Context, shop *Shop) error {
 	cm := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop.Namespace, Name: shop.Name}}
 	_, err := controllerutil.CreateOrUpdate(ctx, r.Client, cm, func() error {
+		cm.Labels = map[string]string{"shop": shop.Name}
 		cm.Data = map[string]string{"greeting": shop.Spec.Greeting}
 		return controllerutil.SetControllerReference(shop, cm, r.Scheme())
 	})
