@@ -116,7 +116,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	c.facade = facade.New(facade.Options{
 		API: cluster.API(), Door: facade.NewPacedDoor(c.pacer, cluster.API().Loop()),
-		Authenticate: c.authenticate, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Control: c.control(),
+		Authenticate: c.authenticate, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Nodes: nodes{c}, Control: c.control(),
 	})
 	certificate, ca, err := newCertificate(o.Address)
 	if err != nil {

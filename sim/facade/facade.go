@@ -37,6 +37,8 @@ type Options struct {
 	// in besides. Without it they are signed with a key that follows from the seed: for
 	// clients that nobody else can pass for.
 	TokenKey *ecdsa.PrivateKey
+	// Nodes leads to the kubelets; nil: nothing leads out of the API to the machines.
+	Nodes Nodes
 	// Control, if set, serves what is below ControlPath, to administrators.
 	Control http.Handler
 }

@@ -38,6 +38,9 @@ func (f *Facade) serveElsewhere(k *servedKind, info *request.RequestInfo) http.H
 				return
 			}
 		}
+		if err == nil && f.serveOnNode(obj, k, info, w, req) {
+			return
+		}
 		if err == nil {
 			err = &apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: "NotImplemented",
