@@ -23,7 +23,7 @@ DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
 # What CI builds beside its own system, and how a release is built: golang.org/x/net/trace, which
-# gRPC would draw in, keeps every method of every type (docs/releases.md).
+# gRPC would draw in, looks up methods by name, so that the linker keeps all of them.
 CROSS        ?= darwin/arm64 windows/amd64
 RELEASEFLAGS  = -trimpath -tags grpcnotrace -ldflags '-s -w'
 # The version of golangci-lint, which .golangci.yml is for.

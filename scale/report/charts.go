@@ -3,8 +3,6 @@ package report
 import (
 	"math"
 	"time"
-
-	"gonum.org/v1/plot/plotter"
 )
 
 // section is a part of the page.
@@ -77,10 +75,10 @@ func (r *Report) aboutAPI() string {
 // report.
 func (r *Report) line(name string, value func(*Interval) float64) line {
 	u := unitFor(r.For)
-	xy := make(plotter.XYs, len(r.Over))
+	xy := make([]point, len(r.Over))
 	for i := range r.Over {
 		end := min(time.Duration(i+1)*r.Interval, r.For)
-		xy[i] = plotter.XY{X: u.at(end), Y: value(&r.Over[i])}
+		xy[i] = point{X: u.at(end), Y: value(&r.Over[i])}
 	}
 	return line{name, xy}
 }
@@ -184,7 +182,7 @@ func (r *Report) startupShare() *chart {
 		for i := range 101 {
 			if n := len(s.list); n > 0 {
 				d := s.list[min(i*n/100, n-1)]
-				l.xy = append(l.xy, plotter.XY{X: math.Max(d.Seconds(), 0.01), Y: float64(i)})
+				l.xy = append(l.xy, point{X: math.Max(d.Seconds(), 0.01), Y: float64(i)})
 			}
 		}
 		c.lines = append(c.lines, l)
@@ -203,7 +201,7 @@ func (r *Report) startupOver() *chart {
 			continue
 		}
 		for k, d := range []time.Duration{p.P50, p.P90, p.P99} {
-			c.lines[k].xy = append(c.lines[k].xy, plotter.XY{X: u.at(time.Duration(i) * r.Startup.Width), Y: d.Seconds()})
+			c.lines[k].xy = append(c.lines[k].xy, point{X: u.at(time.Duration(i) * r.Startup.Width), Y: d.Seconds()})
 		}
 	}
 	c.xLabel, c.xMax, c.points = u.name, u.at(r.For), true
@@ -221,7 +219,7 @@ func (r *Report) startupParts() *chart {
 		c.groups = append(c.groups, p.String())
 		x := r.Startup.Parts[p]
 		for k, d := range []time.Duration{x.P50, x.P90, x.P99} {
-			c.lines[k].xy = append(c.lines[k].xy, plotter.XY{X: float64(p), Y: d.Seconds()})
+			c.lines[k].xy = append(c.lines[k].xy, point{X: float64(p), Y: d.Seconds()})
 		}
 	}
 	return c

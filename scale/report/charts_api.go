@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/plot/plotter"
-
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -15,7 +13,7 @@ const maxSeries = 7
 
 // spread returns a curve of at most 201 points through the sorted values. A hundred thousand
 // points would be a page of megabytes.
-func spread(nodes []Node, value func(*Node) float64) (xy plotter.XYs) {
+func spread(nodes []Node, value func(*Node) float64) (xy []point) {
 	v := make([]float64, len(nodes))
 	for i := range nodes {
 		v[i] = value(&nodes[i])
@@ -24,7 +22,7 @@ func spread(nodes []Node, value func(*Node) float64) (xy plotter.XYs) {
 	n := min(len(v), 201)
 	for i := range n {
 		at := i * (len(v) - 1) / max(n-1, 1)
-		xy = append(xy, plotter.XY{X: 100 * float64(at+1) / float64(len(v)), Y: v[at]})
+		xy = append(xy, point{X: 100 * float64(at+1) / float64(len(v)), Y: v[at]})
 	}
 	return xy
 }
@@ -34,7 +32,7 @@ func (r *Report) overAPI(name string, n int, value func(i int) float64) line {
 	u := unitFor(r.For)
 	l := line{name: name}
 	for i := range n {
-		l.xy = append(l.xy, plotter.XY{X: u.at(r.apiEnd(i)), Y: value(i)})
+		l.xy = append(l.xy, point{X: u.at(r.apiEnd(i)), Y: value(i)})
 	}
 	return l
 }

@@ -15,6 +15,6 @@
 // Collecting: collector.go, with pods.go (starts), ends.go (evictions), nodes.go,
 // over.go (intervals) and startup.go (what is kept of a start). Summing up:
 // build.go, slo.go, hot.go, summary.go. Writing: report.go, text.go, tables.go
-// and tables_over.go for CSV, page.go for HTML, chart.go and charts*.go for its
-// pictures.
+// and tables_over.go for CSV, page.go for HTML, chart.go, draw.go and charts*.go for
+// its pictures.
 package report

@@ -257,8 +257,8 @@ func TestTicks(t *testing.T) {
 		{0, 5.3, "0 1 2 3 4 5"}, {0, 180, "0 20 40 60 80 100 120 140 160 180"}, {0, 1, "0 0.2 0.4 0.6 0.8 1"}, {0, 159000, "0 20k 40k 60k 80k 100k 120k 140k"}, {0, 20.9, "0 5 10 15 20"},
 	} {
 		var got []string
-		for _, x := range (shortTicks{}).Ticks(c.min, c.max) {
-			got = append(got, x.Label)
+		for _, x := range shortTicks(c.min, c.max) {
+			got = append(got, x.label)
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("from %v to %v: %s, not %s", c.min, c.max, s, c.want)
