@@ -299,18 +299,18 @@ func validateContainerMetric(m *autoscalingv2.ContainerResourceMetricSource, p *
 // validateContainerResource is ValidateContainerResourceName: what containers have by
 // themselves, or what is named for its maker.
 func validateContainerResource(name v1.ResourceName, p *field.Path) field.ErrorList {
-	if errs := fields.QualifiedName(string(name), p); len(errs) > 0 {
-		return errs
-	}
+	errs := fields.QualifiedName(string(name), p)
 	switch {
 	case name == v1.ResourceCPU, name == v1.ResourceMemory, name == v1.ResourceEphemeralStorage, strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix):
-		return nil
 	case !strings.Contains(string(name), "/"):
-		return field.ErrorList{field.Invalid(p, name, "must be a standard resource type or fully qualified"), field.Invalid(p, name, "must be a standard resource for containers")}
+		if len(errs) == 0 {
+			errs = append(errs, field.Invalid(p, name, "must be a standard resource type or fully qualified"))
+		}
+		errs = append(errs, field.Invalid(p, name, "must be a standard resource for containers"))
 	case !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix) && !podspec.IsExtended(name):
-		return field.ErrorList{field.Invalid(p, name, "doesn't follow extended resource name standard")}
+		errs = append(errs, field.Invalid(p, name, "doesn't follow extended resource name standard"))
 	}
-	return nil
+	return errs
 }
 
 // validateUse checks the target of a resource: a utilization or an amount per pod.

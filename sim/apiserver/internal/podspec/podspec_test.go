@@ -137,3 +137,28 @@ func TestDropDisabled(t *testing.T) {
 		t.Errorf("got %v", pod.Spec)
 	}
 }
+
+// TestOverlaps states which files of volumes a client is warned of.
+func TestOverlaps(t *testing.T) {
+	file := func(path string) v1.KeyToPath { return v1.KeyToPath{Key: "k", Path: path} }
+	projected := func(sources ...v1.VolumeProjection) v1.VolumeSource {
+		return v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: sources}}
+	}
+	config := v1.VolumeProjection{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "m"}, Items: []v1.KeyToPath{file("a/b")}}}
+	token := v1.VolumeProjection{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "a"}}
+	for _, tc := range []struct {
+		name   string
+		source v1.VolumeSource
+		want   string
+	}{
+		{"the same", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s", Items: []v1.KeyToPath{file("a"), file("a/")}}}, `volume "v" (Secret "s"): overlapping paths: "a" with "a"`},
+		{"beside", v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{Items: []v1.KeyToPath{file("a"), file("ab")}}}, ""},
+		{"below", projected(config, token), `volume "v" (Projected): overlapping paths: "a" (ServiceAccountToken) with "a/b" (ConfigMap "m")`},
+		{"nothing", projected(v1.VolumeProjection{}), `volume "v" (Projected) has no sources provided`},
+	} {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "v", VolumeSource: tc.source}}}}
+		if got := strings.Join(Warnings(pod), "; "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}

@@ -247,6 +247,7 @@ func (w *warnings) volumes(list []v1.Volume, path *field.Path) {
 				w.say("%s: %s", p.Child(d.name), d.text)
 			}
 		}
+		w.overlaps(v)
 		if e := v.Ephemeral; e != nil && e.VolumeClaimTemplate != nil {
 			w.fractionOf(e.VolumeClaimTemplate.Spec.Resources.Requests, v1.ResourceStorage, p.Child("ephemeral", "volumeClaimTemplate", "spec", "resources", "requests"))
 		}
