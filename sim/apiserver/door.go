@@ -133,8 +133,8 @@ func SetDisruptionAllowed(st *policyv1.PodDisruptionBudgetStatus, now time.Time)
 func GoNames(v any) any { return fields.GoNames(v) }
 
 // CheckUID refuses an update of another object than the stored one (Conflict).
-func CheckUID(in *KindInfo, stored Object, uid types.UID) error {
-	return store.CheckUID(in, stored, uid)
+func CheckUID(in *KindInfo, stored Object, uid types.UID, dry bool) error {
+	return store.CheckUID(in, stored, uid, dry)
 }
 
 // ParseCertificateRequest reads a request as a CertificateSigningRequest holds it.

@@ -253,7 +253,7 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 			return err
 		}
 		if p := info.Preconditions(); p != nil && p.UID != nil {
-			if err := apiserver.CheckUID(s.row, stored, *p.UID); err != nil {
+			if err := apiserver.CheckUID(s.row, stored, *p.UID, len(options.DryRun) > 0); err != nil {
 				return err
 			}
 		}

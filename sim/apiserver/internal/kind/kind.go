@@ -67,12 +67,11 @@ type Info struct {
 	// NeedsVersion refuses updates without a resource version: upstream's strategy
 	// has AllowUnconditionalUpdate false.
 	NeedsVersion bool
-	// ChecksMetaAgain has an update's metadata checked as a new object's, too: errors in
-	// it are said once more.
-	ChecksMetaAgain bool
-	// MetaOnce says that the kind's own rules leave metadata to those that all kinds
-	// have in common, or have them called by what they are made of.
-	MetaOnce bool
+	// Meta says how the kind's own rules check metadata.
+	Meta MetaRules
+	// AnyFinalizer lets finalizers have names that don't say whose they are: the kind's
+	// rules are those of k8s.io/apimachinery/pkg/api/validation, which don't ask.
+	AnyFinalizer bool
 	// StatusKeeps is the metadata that an update of the status doesn't reach.
 	StatusKeeps KeptMeta
 	// CreatesOnUpdate has a PUT of an object that isn't there make it
@@ -144,7 +143,8 @@ func (in *Info) APIVersion() string {
 	return schema.GroupVersion{Group: in.Group, Version: in.Version}.String()
 }
 
-// StorageKey returns where upstream stores an object (DefaultStorageFactory), since
+// StorageKey returns where upstream stores an object (DefaultStorageFactory), below the
+// prefix of all keys, since
 // some errors tell.
 func (in *Info) StorageKey(namespace, name string) string {
 	prefix := in.Resource
@@ -162,7 +162,7 @@ func (in *Info) StorageKey(namespace, name string) string {
 	case prefix == "ingresses":
 		prefix = "ingress"
 	}
-	return path.Join("/registry", prefix, namespace, name)
+	return path.Join("/", prefix, namespace, name)
 }
 
 // nounOf returns how records name a kind, whether it is served or not.

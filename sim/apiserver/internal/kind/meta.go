@@ -29,10 +29,28 @@ func (in *Info) validateName(name string, prefix bool) []string {
 	return apivalidation.NameIsDNSSubdomain(name, prefix)
 }
 
+// MetaRules say how the rules of a kind check metadata, beyond what is checked of all
+// kinds. An error comes as often as it is found.
+type MetaRules uint8
+
+const (
+	// MetaOfUpdates checks a new object's, and of an update what may change
+	// (ValidateObjectMeta, ValidateObjectMetaUpdate).
+	MetaOfUpdates MetaRules = iota
+	// MetaAgain checks an update's as a new object's, too.
+	MetaAgain
+	// MetaAsNew checks an update's as a new object's only, MetaAsNewTwice does so twice.
+	MetaAsNew
+	MetaAsNewTwice
+	// MetaLeft leaves metadata to what is checked of all kinds, or to what the kind's
+	// rules call.
+	MetaLeft
+)
+
 // WithMeta adds to what the kind's own rules have found in a new object what is wrong with
 // its metadata.
 func (in *Info) WithMeta(obj Object, found field.ErrorList) field.ErrorList {
-	if in.MetaOnce && len(found) > 0 {
+	if in.Meta == MetaLeft && len(found) > 0 {
 		return found
 	}
 	return append(in.ValidateMeta(obj), found...)
@@ -50,10 +68,17 @@ func (in *Info) ValidateMeta(obj Object) field.ErrorList {
 		errs = append(errs, fields.Invalid(metaChild("name"), name, texts)...)
 	}
 	errs = append(errs, in.validateCommonMeta(obj)...)
+	return append(errs, in.qualifiedFinalizers(obj)...)
+}
+
+// qualifiedFinalizers checks what some kinds alone ask of finalizers.
+func (in *Info) qualifiedFinalizers(obj Object) field.ErrorList {
+	if in.AnyFinalizer || in.CustomKind != "" {
+		return nil
+	}
+	var errs field.ErrorList
 	for i, f := range obj.GetFinalizers() {
-		if in.CustomKind == "" {
-			errs = append(errs, qualifiedFinalizer(f, metaChild("finalizers").Index(i))...)
-		}
+		errs = append(errs, qualifiedFinalizer(f, metaChild("finalizers").Index(i))...)
 	}
 	return errs
 }
@@ -171,15 +196,21 @@ func (in *Info) ValidateMetaUpdate(obj, old Object, sub string) field.ErrorList 
 	if now, was := obj.GetDeletionGracePeriodSeconds(), old.GetDeletionGracePeriodSeconds(); !equality.Semantic.DeepEqual(now, was) {
 		changed = append(changed, fields.Immutable(now, was, metaChild("deletionGracePeriodSeconds"))...)
 	}
-	again := in.ChecksMetaAgain && sub == ""
-	if len(common)+len(changed) == 0 && (!again || len(obj.GetFinalizers()) == 0) {
+	rules := in.Meta
+	if sub != "" && rules != MetaLeft {
+		rules = MetaOfUpdates
+	}
+	if len(common)+len(changed) == 0 && len(obj.GetFinalizers()) == 0 && (rules == MetaOfUpdates || obj.GetGenerateName() == "") {
 		return nil
 	}
 	errs := append(common, changed...)
-	if !in.MetaOnce {
-		errs = append(errs, changed...)
+	if rules == MetaOfUpdates || rules == MetaAgain {
+		errs = append(append(errs, changed...), in.qualifiedFinalizers(obj)...)
 	}
-	if again {
+	if rules == MetaAgain || rules == MetaAsNew || rules == MetaAsNewTwice {
+		errs = append(errs, in.ValidateMeta(obj)...)
+	}
+	if rules == MetaAsNewTwice {
 		errs = append(errs, in.ValidateMeta(obj)...)
 	}
 	return errs

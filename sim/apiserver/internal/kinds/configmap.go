@@ -18,7 +18,7 @@ const ConfigMap kind.Kind = "ConfigMap"
 // configMap returns the row of ConfigMap (pkg/registry/core/configmap/strategy.go).
 func configMap() *kind.Info {
 	return &kind.Info{
-		Kind: ConfigMap, Version: "v1", Resource: "configmaps", ShortNames: []string{"cm"}, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByName,
+		Kind: ConfigMap, Version: "v1", Resource: "configmaps", ShortNames: []string{"cm"}, Namespaced: true, Meta: kind.MetaAgain, Watch: kind.ByName,
 		Strategy: &kind.Typed[v1.ConfigMap, *v1.ConfigMap]{
 			Check:       validateConfigMap,
 			CheckUpdate: validateConfigMapUpdate,

@@ -23,7 +23,7 @@ func customResourceDefinition() *kind.Info {
 	return &kind.Info{
 		Kind: CustomResourceDefinition, Group: apiextensionsv1.GroupName, Version: "v1", Resource: "customresourcedefinitions", NeedsVersion: true,
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
-		MetaOnce: true,
+		Meta: kind.MetaLeft,
 		Strategy: &kind.Typed[definition, *definition]{
 			Defaults: apiextensionsv1.SetDefaults_CustomResourceDefinition,
 			Halves: kind.SpecAndStatus(func(d *definition) (*apiextensionsv1.CustomResourceDefinitionSpec, *apiextensionsv1.CustomResourceDefinitionStatus) {

@@ -24,7 +24,7 @@ const Endpoints kind.Kind = "Endpoints"
 func endpoints() *kind.Info {
 	type eps = v1.Endpoints
 	return &kind.Info{
-		Kind: Endpoints, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"},
+		Kind: Endpoints, Meta: kind.MetaAgain, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"},
 		Namespaced: true, CreatesOnUpdate: true, Inert: true,
 		Strategy: &kind.Typed[eps, *eps]{
 			Defaults: func(e *eps) {

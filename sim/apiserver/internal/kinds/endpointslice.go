@@ -29,7 +29,7 @@ const EndpointSlice kind.Kind = "EndpointSlice"
 func endpointSlice() *kind.Info {
 	return &kind.Info{
 		Kind: EndpointSlice, Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespaced: true,
-		ChecksMetaAgain: true,
+		Meta: kind.MetaAsNew,
 		Strategy: &kind.Typed[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Defaults: setEndpointSliceDefaults,
 			Reset:    func(es *discoveryv1.EndpointSlice) { dropTopology(es, nil) },

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
@@ -21,7 +22,7 @@ const Event kind.Kind = "Event"
 // event returns the row of Event (pkg/registry/core/event/strategy.go).
 func event() *kind.Info {
 	return &kind.Info{
-		Kind: Event, Version: "v1", Resource: "events", ShortNames: []string{"ev"}, CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
+		Kind: Event, Meta: kind.MetaLeft, CheckName: path.ValidatePathSegmentName, AnyFinalizer: true, Version: "v1", Resource: "events", ShortNames: []string{"ev"}, CreatesOnUpdate: true, Unwritten: true, Namespaced: true, Uncollected: true,
 		Views: []kind.View{eventView()},
 		Strategy: &kind.Typed[v1.Event, *v1.Event]{
 			Fields: eventFields,

@@ -31,7 +31,7 @@ const Job kind.Kind = "Job"
 // job returns the row of Job (pkg/registry/batch/job/strategy.go).
 func job() *kind.Info {
 	return &kind.Info{
-		Kind: Job, Group: "batch", Version: "v1", Resource: "jobs", Categories: []string{"all"}, Namespaced: true, OrphansByDefault: true,
+		Kind: Job, Meta: kind.MetaAgain, Group: "batch", Version: "v1", Resource: "jobs", Categories: []string{"all"}, Namespaced: true, OrphansByDefault: true,
 		DeleteWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		Strategy: &kind.Typed[batchv1.Job, *batchv1.Job]{
 			Defaults:   setJobDefaults,

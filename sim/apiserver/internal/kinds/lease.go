@@ -19,7 +19,7 @@ const Lease kind.Kind = "Lease"
 // lease returns the row of Lease (pkg/registry/coordination/lease/strategy.go).
 func lease() *kind.Info {
 	return &kind.Info{
-		Kind: Lease, Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Unwritten: true, Namespaced: true, NeedsVersion: true, CreatesOnUpdate: true,
+		Kind: Lease, AnyFinalizer: true, Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Unwritten: true, Namespaced: true, NeedsVersion: true, CreatesOnUpdate: true,
 		Strategy: &kind.Typed[coordinationv1.Lease, *coordinationv1.Lease]{
 			Reset: func(l *coordinationv1.Lease) {
 				l.Spec = asjson.Lease(l.Spec)

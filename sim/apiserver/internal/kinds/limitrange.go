@@ -22,7 +22,7 @@ const LimitRange kind.Kind = "LimitRange"
 // limitRange returns the row of LimitRange (pkg/registry/core/limitrange/strategy.go).
 func limitRange() *kind.Info {
 	return &kind.Info{
-		Kind: LimitRange, Version: "v1", Resource: "limitranges", CreatesOnUpdate: true, ShortNames: []string{"limits"}, Namespaced: true,
+		Kind: LimitRange, Meta: kind.MetaAsNew, Version: "v1", Resource: "limitranges", CreatesOnUpdate: true, ShortNames: []string{"limits"}, Namespaced: true,
 		ReadByAdmission: true,
 		Strategy: &kind.Typed[v1.LimitRange, *v1.LimitRange]{
 			Defaults: func(l *v1.LimitRange) {

@@ -21,7 +21,7 @@ const MutatingAdmissionPolicy kind.Kind = "MutatingAdmissionPolicy"
 func mutatingAdmissionPolicy() *kind.Info {
 	type mutating = admissionregistrationv1.MutatingAdmissionPolicy
 	return &kind.Info{
-		Kind: MutatingAdmissionPolicy, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies",
+		Kind: MutatingAdmissionPolicy, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicies",
 		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[mutating, *mutating]{
 			Generation: func(p, old *mutating, _ string) bool { return !fields.Same(p.Spec, old.Spec) },

@@ -19,7 +19,7 @@ const MutatingAdmissionPolicyBinding kind.Kind = "MutatingAdmissionPolicyBinding
 func mutatingAdmissionPolicyBinding() *kind.Info {
 	type binding = admissionregistrationv1.MutatingAdmissionPolicyBinding
 	return &kind.Info{
-		Kind: MutatingAdmissionPolicyBinding, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings",
+		Kind: MutatingAdmissionPolicyBinding, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingadmissionpolicybindings",
 		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[binding, *binding]{
 			Generation: func(b, old *binding, _ string) bool { return !fields.Same(b.Spec, old.Spec) },

@@ -19,7 +19,7 @@ const MutatingWebhookConfiguration kind.Kind = "MutatingWebhookConfiguration"
 func mutatingWebhookConfiguration() *kind.Info {
 	type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 	return &kind.Info{
-		Kind: MutatingWebhookConfiguration, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations",
+		Kind: MutatingWebhookConfiguration, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations",
 		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: true,
 		Strategy: &kind.Typed[configuration, *configuration]{
 			Generation: func(c, old *configuration, _ string) bool { return !fields.Same(c.Webhooks, old.Webhooks) },

@@ -24,7 +24,7 @@ const Namespace kind.Kind = "Namespace"
 // Its name is a DNS label, since it is a part of services' names.
 func namespace() *kind.Info {
 	return &kind.Info{
-		Kind: Namespace, Version: "v1", Resource: "namespaces", Subresources: []string{"finalize"}, ShortNames: []string{"ns"}, ChecksMetaAgain: true, CheckName: apivalidation.ValidateNamespaceName,
+		Kind: Namespace, Version: "v1", Resource: "namespaces", Subresources: []string{"finalize"}, ShortNames: []string{"ns"}, Meta: kind.MetaAgain, CheckName: apivalidation.ValidateNamespaceName,
 		ReadByAdmission: true, // pod security is by labels
 		Strategy: &kind.Typed[v1.Namespace, *v1.Namespace]{
 			Fields:   func(ns *v1.Namespace) selectable.Set { return selectable.Set{"status.phase": string(ns.Status.Phase)} },

@@ -32,7 +32,7 @@ const Node kind.Kind = "Node"
 // generation: upstream's neither.
 func node() *kind.Info {
 	return &kind.Info{
-		Kind: Node, Version: "v1", Resource: "nodes", ShortNames: []string{"no"}, ChecksMetaAgain: true, Watch: kind.ByNode,
+		Kind: Node, Version: "v1", Resource: "nodes", ShortNames: []string{"no"}, Meta: kind.MetaAgain, Watch: kind.ByNode,
 		Strategy: &kind.Typed[v1.Node, *v1.Node]{
 			Defaults: setNodeDefaults,
 			Halves:   kind.SpecAndStatus(func(n *v1.Node) (*v1.NodeSpec, *v1.NodeStatus) { return &n.Spec, &n.Status }),

@@ -24,7 +24,7 @@ const PersistentVolume kind.Kind = "PersistentVolume"
 // (pkg/registry/core/persistentvolume/strategy.go).
 func persistentVolume() *kind.Info {
 	return &kind.Info{
-		Kind: PersistentVolume, Version: "v1", Resource: "persistentvolumes", ShortNames: []string{"pv"},
+		Kind: PersistentVolume, Meta: kind.MetaAsNewTwice, Version: "v1", Resource: "persistentvolumes", ShortNames: []string{"pv"},
 		ReturnsDeleted: true, Inert: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolume, *v1.PersistentVolume]{
 			Defaults: setPersistentVolumeDefaults,

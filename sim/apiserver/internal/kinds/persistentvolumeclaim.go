@@ -21,7 +21,7 @@ const PersistentVolumeClaim kind.Kind = "PersistentVolumeClaim"
 // (pkg/registry/core/persistentvolumeclaim/strategy.go).
 func persistentVolumeClaim() *kind.Info {
 	return &kind.Info{
-		Kind: PersistentVolumeClaim, Version: "v1", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
+		Kind: PersistentVolumeClaim, Meta: kind.MetaAgain, Version: "v1", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
 		Namespaced: true, ReturnsDeleted: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolumeClaim, *v1.PersistentVolumeClaim]{
 			Defaults: func(c *v1.PersistentVolumeClaim) {

@@ -25,7 +25,7 @@ const Pod kind.Kind = "Pod"
 // spec are package podspec.
 func pod() *kind.Info {
 	return &kind.Info{
-		Kind: Pod, Version: "v1", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"}, Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByNode,
+		Kind: Pod, Version: "v1", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"}, Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, Meta: kind.MetaAgain, Watch: kind.ByNode,
 		StatusKeeps: kind.KeepsOwners,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,

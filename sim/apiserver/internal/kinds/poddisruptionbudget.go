@@ -2,6 +2,7 @@ package kinds
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,7 +20,7 @@ const PodDisruptionBudget kind.Kind = "PodDisruptionBudget"
 func podDisruptionBudget() *kind.Info {
 	return &kind.Info{
 		Kind: PodDisruptionBudget, Group: "policy", Version: "v1", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"}, Namespaced: true, NeedsVersion: true,
-		MetaOnce: true,
+		Meta: kind.MetaLeft, CheckName: path.ValidatePathSegmentName, AnyFinalizer: true,
 		Strategy: &kind.Typed[policyv1.PodDisruptionBudget, *policyv1.PodDisruptionBudget]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(pdb *policyv1.PodDisruptionBudget) (*policyv1.PodDisruptionBudgetSpec, *policyv1.PodDisruptionBudgetStatus) {

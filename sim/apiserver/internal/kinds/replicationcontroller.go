@@ -23,7 +23,7 @@ const ReplicationController kind.Kind = "ReplicationController"
 // (pkg/registry/core/replicationcontroller/strategy.go).
 func replicationController() *kind.Info {
 	return &kind.Info{
-		Kind: ReplicationController, Version: "v1", Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
+		Kind: ReplicationController, Version: "v1", CheckName: longName, Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
 		Namespaced: true, OrphansByDefault: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.ReplicationController, *v1.ReplicationController]{
 			Defaults: setReplicationControllerDefaults,
@@ -128,7 +128,13 @@ func validateReplicationController(rc *v1.ReplicationController) field.ErrorList
 	if s.Template == nil {
 		return append(errs, field.Required(path.Child("template"), ""))
 	}
-	return append(errs, podspec.ValidateLongRunning(s.Template, &metav1.LabelSelector{MatchLabels: s.Selector}, "ReplicationController", path)...)
+	// The selector's labels are not checked by themselves, only against the template's.
+	tmpl := path.Child("template")
+	if len(s.Selector) > 0 && !labels.SelectorFromSet(s.Selector).Matches(labels.Set(s.Template.Labels)) {
+		errs = append(errs, field.Invalid(tmpl.Child("metadata", "labels"), s.Template.Labels, "`selector` does not match template `labels`"))
+	}
+	errs = append(errs, podspec.ValidateTemplate(s.Template, tmpl)...)
+	return append(errs, podspec.ValidateEndless(s.Template, "ReplicationController", tmpl)...)
 }
 
 // validateReplicationStatus is ValidateReplicationControllerStatus: there are no more

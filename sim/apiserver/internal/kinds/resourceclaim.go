@@ -27,7 +27,7 @@ const ResourceClaim kind.Kind = "ResourceClaim"
 func resourceClaim() *kind.Info {
 	type claim = resourcev1.ResourceClaim
 	return &kind.Info{
-		Kind: ResourceClaim, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims",
+		Kind: ResourceClaim, Meta: kind.MetaAgain, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims",
 		Namespaced: true, ReturnsDeleted: true, Inert: true,
 		Strategy: &kind.Typed[claim, *claim]{
 			Defaults: func(c *claim) { setRequestDefaults(&c.Spec.Devices) },

@@ -18,7 +18,7 @@ const ResourceClaimTemplate kind.Kind = "ResourceClaimTemplate"
 func resourceClaimTemplate() *kind.Info {
 	type template = resourcev1.ResourceClaimTemplate
 	return &kind.Info{
-		Kind: ResourceClaimTemplate, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates",
+		Kind: ResourceClaimTemplate, Meta: kind.MetaAgain, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates",
 		Namespaced: true, ReturnsDeleted: true, Inert: true,
 		Strategy: &kind.Typed[template, *template]{
 			Defaults: func(t *template) { setRequestDefaults(&t.Spec.Spec.Devices) },

@@ -21,7 +21,7 @@ const RuntimeClass kind.Kind = "RuntimeClass"
 // runtimeClass returns the row of RuntimeClass (pkg/registry/node/runtimeclass).
 func runtimeClass() *kind.Info {
 	return &kind.Info{
-		Kind: RuntimeClass, Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses", CreatesOnUpdate: true, NeedsVersion: true, ReadByAdmission: true, Watch: kind.Whole,
+		Kind: RuntimeClass, AnyFinalizer: true, Group: "node.k8s.io", Version: "v1", Resource: "runtimeclasses", CreatesOnUpdate: true, NeedsVersion: true, ReadByAdmission: true, Watch: kind.Whole,
 		Strategy: &kind.Typed[nodev1.RuntimeClass, *nodev1.RuntimeClass]{
 			Check: validateRuntimeClass,
 			Warn:  runtimeClassWarnings,

@@ -20,7 +20,7 @@ const Secret kind.Kind = "Secret"
 // secret returns the row of Secret (pkg/registry/core/secret/strategy.go).
 func secret() *kind.Info {
 	return &kind.Info{
-		Kind: Secret, Version: "v1", Resource: "secrets", Namespaced: true, ChecksMetaAgain: true, Watch: kind.ByName,
+		Kind: Secret, Version: "v1", Resource: "secrets", Namespaced: true, Meta: kind.MetaAgain, Watch: kind.ByName,
 		Strategy: &kind.Typed[v1.Secret, *v1.Secret]{
 			Fields:      func(s *v1.Secret) selectable.Set { return selectable.Set{"type": string(s.Type)} },
 			Defaults:    setSecretDefaults,

@@ -26,7 +26,7 @@ const Service kind.Kind = "Service"
 func service() *kind.Info {
 	return &kind.Info{
 		Kind: Service, Version: "v1", Resource: "services", ShortNames: []string{"svc"}, Categories: []string{"all"},
-		ReturnsDeleted: true, CreatesOnUpdate: true, ChecksMetaAgain: true, Namespaced: true, CheckName: apivalidation.NameIsDNSLabel, Watch: kind.Whole,
+		ReturnsDeleted: true, CreatesOnUpdate: true, Namespaced: true, CheckName: apivalidation.NameIsDNSLabel, Watch: kind.Whole,
 		Strategy: &kind.Typed[v1.Service, *v1.Service]{
 			Defaults: setServiceDefaults,
 			Halves:   kind.SpecAndStatus(func(s *v1.Service) (*v1.ServiceSpec, *v1.ServiceStatus) { return &s.Spec, &s.Status }),

@@ -15,7 +15,7 @@ const ServiceAccount kind.Kind = "ServiceAccount"
 func serviceAccount() *kind.Info {
 	return &kind.Info{
 		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ShortNames: []string{"sa"}, ReturnsDeleted: true, Namespaced: true,
-		ChecksMetaAgain: true, ReadByAdmission: true,
+		Meta: kind.MetaAgain, ReadByAdmission: true,
 		Inert: true, // pods get accounts where clients come in
 		Strategy: &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{
 			Reset: nameSecrets,

@@ -25,7 +25,6 @@ const StatefulSet kind.Kind = "StatefulSet"
 func statefulSet() *kind.Info {
 	return &kind.Info{
 		Kind: StatefulSet, Group: "apps", Version: "v1", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"}, Namespaced: true, CheckName: apivalidation.NameIsDNSLabel,
-		ChecksMetaAgain: true,
 		Strategy: &kind.Typed[appsv1.StatefulSet, *appsv1.StatefulSet]{
 			Defaults: setStatefulSetDefaults,
 			Halves: kind.SpecAndStatus(func(o *appsv1.StatefulSet) (*appsv1.StatefulSetSpec, *appsv1.StatefulSetStatus) {

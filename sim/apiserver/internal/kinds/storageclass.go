@@ -26,7 +26,7 @@ const StorageClass kind.Kind = "StorageClass"
 // (pkg/registry/storage/storageclass/strategy.go).
 func storageClass() *kind.Info {
 	return &kind.Info{
-		Kind: StorageClass, Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", ShortNames: []string{"sc"},
+		Kind: StorageClass, Meta: kind.MetaAgain, Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", ShortNames: []string{"sc"},
 		ReturnsDeleted: true, Inert: true,
 		Strategy: &kind.Typed[storagev1.StorageClass, *storagev1.StorageClass]{
 			Defaults: func(c *storagev1.StorageClass) {

@@ -26,7 +26,7 @@ const ValidatingAdmissionPolicy kind.Kind = "ValidatingAdmissionPolicy"
 func validatingAdmissionPolicy() *kind.Info {
 	type vap = admissionregistrationv1.ValidatingAdmissionPolicy
 	return &kind.Info{
-		Kind: ValidatingAdmissionPolicy, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
+		Kind: ValidatingAdmissionPolicy, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies",
 		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[vap, *vap]{
 			CountsSpec: true,

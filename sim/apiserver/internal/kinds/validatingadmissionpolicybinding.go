@@ -20,7 +20,7 @@ const ValidatingAdmissionPolicyBinding kind.Kind = "ValidatingAdmissionPolicyBin
 func validatingAdmissionPolicyBinding() *kind.Info {
 	type binding = admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	return &kind.Info{
-		Kind: ValidatingAdmissionPolicyBinding, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings",
+		Kind: ValidatingAdmissionPolicyBinding, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings",
 		Categories: []string{"api-extensions"}, NeedsVersion: true,
 		Strategy: &kind.Typed[binding, *binding]{
 			Generation: func(b, old *binding, _ string) bool { return !fields.Same(b.Spec, old.Spec) },

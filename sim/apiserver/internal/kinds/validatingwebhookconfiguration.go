@@ -33,7 +33,7 @@ func validatingWebhookConfiguration() *kind.Info {
 		return out
 	}
 	return &kind.Info{
-		Kind: ValidatingWebhookConfiguration, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
+		Kind: ValidatingWebhookConfiguration, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
 		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: true,
 		Strategy: &kind.Typed[configuration, *configuration]{
 			Generation: func(c, old *configuration, _ string) bool { return !fields.Same(c.Webhooks, old.Webhooks) },

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -68,6 +69,15 @@ func hostNameWarnings(name string) []string {
 		return []string{fmt.Sprintf("metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS label is recommended: %v", texts)}
 	}
 	return nil
+}
+
+// longName checks the names of kinds whose rules are declared with their types, which say
+// nothing of what names are generated from.
+func longName(name string, prefix bool) []string {
+	if prefix {
+		return nil
+	}
+	return apivalidation.NameIsDNSSubdomain(name, false)
 }
 
 // templatePath is where workloads have the template of their pods.

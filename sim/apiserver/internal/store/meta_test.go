@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
@@ -33,7 +35,7 @@ func TestUpdateOfMetadata(t *testing.T) {
 		{"generateName", func(c *v1.ConfigMap) { c.GenerateName = "c-" }, "", 0},
 		{"deletion", func(c *v1.ConfigMap) { c.DeletionTimestamp = &deleted }, "metadata.deletionTimestamp: Invalid value: ", 2},
 		{"label", func(c *v1.ConfigMap) { c.Labels = map[string]string{"a b": "c"} }, `metadata.labels: Invalid value: "a b"`, 4},
-		{"finalizer", func(c *v1.ConfigMap) { c.Finalizers = []string{"f"} }, "metadata.finalizers[0]: Invalid value: \"f\": name is neither a standard finalizer name nor is it fully qualified", 1},
+		{"finalizer", func(c *v1.ConfigMap) { c.Finalizers = []string{"f"} }, "metadata.finalizers[0]: Invalid value: \"f\": name is neither a standard finalizer name nor is it fully qualified", 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := New(Options{})
@@ -48,6 +50,77 @@ func TestUpdateOfMetadata(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMetaRules states how often the rules of kinds find the same mistakes in metadata, as
+// kube-apiserver v1.36.3 does: first of a new object, then of an update.
+func TestMetaRules(t *testing.T) {
+	for _, tc := range []struct {
+		kind, manifest string
+		created        [3]int // a bad label, finalizer, prefix of generated names
+		updated        [3]int
+	}{
+		{"a plain update's", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: x}\nspec: {hard: {pods: 1}}", [3]int{1, 1, 1}, [3]int{3, 1, 0}},
+		{"again", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}", [3]int{1, 1, 1}, [3]int{4, 2, 1}},
+		{"as new", "apiVersion: v1\nkind: LimitRange\nmetadata: {name: x}\nspec: {limits: []}", [3]int{1, 1, 1}, [3]int{3, 1, 1}},
+		{"as new, twice", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /a}}", [3]int{1, 1, 1}, [3]int{4, 2, 2}},
+		{"left", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: x}\nspec: {minAvailable: 1}", [3]int{1, 0, 0}, [3]int{2, 0, 0}},
+		{"any finalizer", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: runc", [3]int{1, 0, 1}, [3]int{3, 0, 0}},
+		{"names as declared", "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: x}", [3]int{1, 1, 0}, [3]int{4, 2, 0}},
+	} {
+		t.Run(tc.kind, func(t *testing.T) {
+			for i, edit := range []func(kind.Object){
+				func(o kind.Object) { o.SetLabels(map[string]string{"a": "b c"}) },
+				func(o kind.Object) { o.SetFinalizers([]string{"nope"}) },
+				func(o kind.Object) { o.SetGenerateName("Bad_") },
+			} {
+				s := New(Options{})
+				obj, err := s.Kinds().Decode([]byte(tc.manifest))
+				if err != nil {
+					t.Fatal(err)
+				}
+				bad := obj.DeepCopyObject().(kind.Object)
+				edit(bad)
+				_, err = s.Create(t0, bad)
+				if got := causes(err); got != tc.created[i] {
+					t.Errorf("new, edit %d: %d causes, want %d: %v", i, got, tc.created[i], err)
+				}
+				s = New(Options{})
+				made := mustCreate(t, s, obj).DeepCopyObject().(kind.Object)
+				edit(made)
+				_, err = s.Update(t0, made, "")
+				if got := causes(err); got != tc.updated[i] {
+					t.Errorf("update, edit %d: %d causes, want %d: %v", i, got, tc.updated[i], err)
+				}
+			}
+		})
+	}
+}
+
+// causes counts those of an error of validation.
+func causes(err error) int {
+	status, ok := err.(apierrors.APIStatus)
+	if !ok || status.Status().Details == nil {
+		return 0
+	}
+	return len(status.Status().Details.Causes)
+}
+
+// TestStoredAsProtobuf has a client's empty lists come back as none, and those of the
+// control plane stay.
+func TestStoredAsProtobuf(t *testing.T) {
+	s := New(Options{})
+	limits := func(name string) *v1.LimitRange {
+		return &v1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: v1.LimitRangeSpec{Limits: []v1.LimitRangeItem{}}}
+	}
+	if got := mustCreate(t, s, limits("a")).(*v1.LimitRange).Spec.Limits; got == nil {
+		t.Error("the control plane's list is none")
+	}
+	s.Calling(&admission.Caller{}, func() {
+		if got := mustCreate(t, s, limits("b")).(*v1.LimitRange); got.Spec.Limits != nil || got.Kind != "LimitRange" {
+			t.Errorf("a client's: %#v", got)
+		}
+	})
 }
 
 // TestStatusKeepsMetadata states what of metadata an update of the status reaches.

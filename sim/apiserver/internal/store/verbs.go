@@ -49,15 +49,41 @@ func errNotServed(obj kind.Object) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("no kind is served for %T %s", obj, obj.GetObjectKind().GroupVersionKind()))
 }
 
-// stored returns an object in the version in which its kind is stored.
-func (s *State) stored(obj kind.Object, in *kind.Info) kind.Object {
+// stored returns an object as it is stored: in the version in which its kind is, and what
+// a client wrote as upstream's storage gives it back.
+func (s *Store) stored(obj kind.Object, in *kind.Info) kind.Object {
 	if in.Custom == nil {
+		if s.caller != nil {
+			return throughProtobuf(obj, in)
+		}
 		return obj
 	}
 	if at := s.info(in.Kind); at.Version != in.Version {
 		return at.Custom.Convert(obj)
 	}
 	return obj
+}
+
+// throughProtobuf returns an object as protobuf keeps it, which built-in kinds are stored
+// as: a list without elements is none. What is read from there is defaulted, too.
+func throughProtobuf(obj kind.Object, in *kind.Info) kind.Object {
+	type message interface {
+		Marshal() ([]byte, error)
+		Unmarshal(data []byte) error
+	}
+	out := in.New()
+	from, ok1 := obj.(message)
+	to, ok2 := out.(message)
+	if !ok1 || !ok2 {
+		return obj
+	}
+	data, err := from.Marshal()
+	if err != nil || to.Unmarshal(data) != nil {
+		return obj
+	}
+	out.GetObjectKind().SetGroupVersionKind(obj.GetObjectKind().GroupVersionKind())
+	in.SetDefaults(out)
+	return out
 }
 
 // inVersion returns a stored object in the version of a row.
@@ -112,7 +138,7 @@ func (s *Store) prepareCreate(obj kind.Object, in *kind.Info) error {
 	if obj.GetName() == "" && obj.GetGenerateName() != "" {
 		s.giveName(obj, in)
 	}
-	if obj.GetResourceVersion() != "" {
+	if obj.GetResourceVersion() != "" && !s.dry { // who stores finds it
 		return apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	if !in.Namespaced {
@@ -174,6 +200,9 @@ func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
 		return err
 	}
 	in.PrepareCreate(obj)
+	if in.HasGeneration() {
+		obj.SetGeneration(1)
+	}
 	errs := in.WithMeta(obj, s.validate(in, obj, system))
 	if len(errs) > 0 {
 		name := obj.GetName()
@@ -197,9 +226,6 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 		obj.SetManagedFields(nil)
 	}
 	obj.SetSelfLink("")
-	if in.HasGeneration() {
-		obj.SetGeneration(1)
-	}
 	in.Stamp(now, obj)
 }
 
@@ -210,7 +236,7 @@ func (s *Store) stampMeta(now time.Time, obj kind.Object, in *kind.Info) {
 func (s *Store) Update(now time.Time, obj kind.Object, sub string) (kind.Object, error) {
 	if in := s.kinds.Of(obj); in != nil {
 		if old := s.Lookup(in.Kind, obj.GetNamespace(), obj.GetName()); old != nil {
-			if err := CheckUID(in, old, obj.GetUID()); err != nil {
+			if err := CheckUID(in, old, obj.GetUID(), s.dry); err != nil {
 				return nil, err
 			}
 		}
@@ -311,13 +337,17 @@ func goneByUpdate(obj, old kind.Object) bool {
 }
 
 // CheckUID refuses an update of another object than the stored one: an update's UID is
-// a precondition. "" is any.
-func CheckUID(in *kind.Info, old kind.Object, uid types.UID) error {
+// a precondition. "" is any. A dry run names another key (DryRunnableStorage).
+func CheckUID(in *kind.Info, old kind.Object, uid types.UID, dry bool) error {
 	if uid == "" || uid == old.GetUID() {
 		return nil
 	}
+	key := in.StorageKey(old.GetNamespace(), old.GetName())
+	if !dry {
+		key = "/registry" + key
+	}
 	return apierrors.NewConflict(in.GroupResource(), old.GetName(), fmt.Errorf("StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %v, UID in object meta: %v",
-		in.StorageKey(old.GetNamespace(), old.GetName()), uid, old.GetUID()))
+		key, uid, old.GetUID()))
 }
 
 // checkVersion refuses an update of another version than the stored one. No version,
