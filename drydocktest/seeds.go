@@ -25,7 +25,7 @@ func pinRandomness(t *testing.T, seed uint64) {
 	was, had := os.LookupEnv("GODEBUG")
 	settings := slices.DeleteFunc(strings.Split(was, ","), func(s string) bool { return s == "" || strings.HasPrefix(s, "randseednop=") })
 	t.Setenv("GODEBUG", strings.Join(append(settings, "randseednop=0"), ","))
-	rand.Seed(int64(seed)) //nolint:staticcheck // only the global source is shared with libraries
+	rand.Seed(int64(seed)) // only the global source is shared with libraries
 	if had {
 		os.Setenv("GODEBUG", was)
 	} else {

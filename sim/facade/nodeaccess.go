@@ -72,7 +72,7 @@ func toNode(req *http.Request, u *url.URL) *http.Request {
 
 // unreachable is the API server's error when it can't get to a kubelet.
 func unreachable(node string, u *url.URL, err error) *apierrors.StatusError {
-	return apierrors.NewInternalError(fmt.Errorf("Get %q: dial tcp %s:10250: %w", "https://"+node+":10250"+u.String(), node, err)) //nolint:staticcheck // upstream's text
+	return apierrors.NewInternalError(fmt.Errorf("Get %q: dial tcp %s:10250: %w", "https://"+node+":10250"+u.String(), node, err))
 }
 
 // checkedWriter hands an answer on unless it is a refusal, which it keeps

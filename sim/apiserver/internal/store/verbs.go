@@ -51,9 +51,9 @@ func errNotServed(obj kind.Object) error {
 
 // stored returns an object as it is stored: in the version in which its kind is, and what
 // a client wrote as upstream's storage gives it back.
-func (s *Store) stored(obj kind.Object, in *kind.Info) kind.Object {
+func (s *State) stored(obj kind.Object, in *kind.Info, byClient bool) kind.Object {
 	if in.Custom == nil {
-		if s.caller != nil {
+		if byClient {
 			return throughProtobuf(obj, in)
 		}
 		return obj
@@ -117,7 +117,7 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 		return nil, apierrors.NewAlreadyExists(in.GroupResource(), obj.GetName())
 	}
 	s.stampMeta(now, obj, in)
-	obj = s.stored(obj, in)
+	obj = s.stored(obj, in, s.caller != nil)
 	s.commit(watch.Added, in.Kind, nil, obj, "create", "")
 	if in.Kind == kinds.Event && !s.dry {
 		s.noteExpiry(now, obj.(*v1.Event))
@@ -269,7 +269,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if err := s.decideUpdate(now, obj, inVersion(stored, in), in, sub); err != nil {
 		return nil, err
 	}
-	obj = s.stored(obj, in)
+	obj = s.stored(obj, in, s.caller != nil)
 	// An update that changes nothing is no write: no version, no event for
 	// watchers.
 	if equality.Semantic.DeepEqual(obj, stored) {
