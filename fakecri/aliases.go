@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/internal/streams"
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
 // What callers say and are told is declared by the part that acts on it; these
@@ -52,6 +53,12 @@ type (
 
 	// Listening tells of a port that was opened or closed.
 	Listening = podkernel.Listening
+	// Far is what pods' processes reach beyond their node, by connections whose near
+	// end is a FarEnd and whose other end is a Conn there.
+	Far       = kernel.Far
+	FarEnd    = kernel.FarEnd
+	FarWriter = kernel.FarWriter
+	Conn      = kernel.Conn
 	// LogSink takes what containers write, LogFiles in files that can fail.
 	LogSink  = output.LogSink
 	LogFiles = output.LogFiles

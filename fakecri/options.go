@@ -140,6 +140,9 @@ type Options struct {
 	// and on the node's network, with which stated programs then always listen
 	// on theirs. It must not wait.
 	OnListen func(Listening)
+	// Far, if any, is what pods' processes reach beyond the node: names, services and
+	// other nodes.
+	Far Far
 	// Logs takes what programs write; nil drops it.
 	Logs LogSink
 	// Warn takes one sentence about what is not acted on; nil drops it.

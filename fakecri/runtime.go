@@ -80,7 +80,7 @@ func New(opts Options) *Runtime {
 	r.recs = records.New(l, o.Node, r.calls)
 	r.kern = podkernel.New(r.files, r.recs, podkernel.Options{
 		Loop: l, Hostname: o.Hostname, NodeIP: o.NodeIP, Kernel: o.Kernel, DiskDevice: o.DiskDevice, CgroupDriver: o.CgroupDriver,
-		Memory: o.Memory, CPUs: o.CPUs, OnListen: o.OnListen,
+		Memory: o.Memory, CPUs: o.CPUs, OnListen: o.OnListen, Far: o.Far,
 	})
 	r.out = &output.Outputs{Loop: l, Logs: o.Logs, Attachable: o.Streaming != nil, Kernel: r.kern}
 	r.disks = disk.New(l, o.LayerDisk, o.LayerPeriod, o.LayerFirst, r.files, o.Logs != nil, r.warner)

@@ -160,6 +160,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = podCIDR(index)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
+	rt.Far = &services{n: n}
 	rt.Ends, rt.Unknown = n.ends, n.unknownImage
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())

@@ -43,6 +43,8 @@ type Options struct {
 	Kernel string
 	// Remote, if any, answers for addresses that no sandbox of the node has.
 	Remote func(ip string, port int) (Handler, bool)
+	// Far, if any, is what lies beyond the machine.
+	Far Far
 	// OnListen, if any, is told of each port that is opened and closed. It
 	// must not wait, and not open or close one.
 	OnListen func(n *NetNS, port int, open bool)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/linux"
@@ -236,6 +235,9 @@ func (n *NetNS) Dial(ctx context.Context, ip string, port int) (*Conn, error) {
 				return n.connect(nil, &endpoint{port: port, handler: h}, ip), nil
 			}
 		}
+		if c, ok, err := n.dialFar(ctx, ip, port); ok || err != nil {
+			return c, err
+		}
 		if err := l.Sleep(ctx, hostUnreachable); err != nil {
 			return nil, err
 		}
@@ -364,6 +366,8 @@ type Conn struct {
 
 	// Of one whose other end is a stated program.
 	server *endpoint
+	// far, if any, is the way to the other end, on another machine.
+	far FarWriter
 	// request is what was sent since the last answer, stream the order of answers.
 	request []byte
 	stream  uint64
@@ -385,6 +389,10 @@ func (c *Conn) Write(ctx context.Context, b []byte) (int, error) {
 	}
 	if c.outDone || c.out.readers == 0 {
 		return 0, brokenPipe(ctx)
+	}
+	if c.far != nil {
+		c.far.Write(b)
+		return len(b), nil
 	}
 	if c.server == nil {
 		return c.out.write(ctx, b)
@@ -424,6 +432,9 @@ func (c *Conn) CloseWrite() error {
 	if !c.outDone {
 		c.outDone = true
 		c.out.closeWriter()
+		if c.far != nil {
+			c.far.CloseWrite()
+		}
 	}
 	return nil
 }
@@ -442,6 +453,9 @@ func (c *Conn) Close() error {
 	}
 	_ = c.CloseWrite()
 	c.in.closeReader()
+	if c.far != nil {
+		c.far.Close()
+	}
 	if c.owner != nil {
 		c.owner.Disown(c)
 	}
@@ -492,11 +506,10 @@ func (p *Process) Listen(_ context.Context, port int) (*Listener, error) {
 	return l, nil
 }
 
-// Dial connects to a port at an IP or a host name that /etc/hosts has (ENOENT
-// if it has not). It closes with the process. DNS is nobody's here: commands that resolve names
-// ask it by themselves.
+// Dial connects to a port at an IP or a host name (ENOENT if nobody has it). It closes
+// with the process.
 func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error) {
-	ip, ok := p.LookupHost(host)
+	ip, ok := p.LookupHost(ctx, host)
 	if !ok {
 		return nil, linux.ENOENT
 	}
@@ -506,28 +519,4 @@ func (p *Process) Dial(ctx context.Context, host string, port int) (*Conn, error
 	}
 	c.keepFor(p)
 	return c, nil
-}
-
-// LookupHost returns the address of a name by /etc/hosts, or of an IP itself. The file is read as
-// root: whether the process may read it makes no difference to a resolver's answer in practice,
-// since the kubelet writes it for all.
-func (p *Process) LookupHost(host string) (ip string, ok bool) {
-	if _, err := netip.ParseAddr(host); err == nil {
-		return host, true
-	}
-	root := &View{ns: p.view.ns}
-	data, _ := root.ReadFile("/etc/hosts")
-	for line := range strings.Lines(string(data)) {
-		line, _, _ = strings.Cut(line, "#")
-		f := strings.Fields(line)
-		if len(f) > 1 && slices.ContainsFunc(f[1:], func(n string) bool { return strings.EqualFold(n, host) }) {
-			if a, err := netip.ParseAddr(f[0]); err == nil && a.Is4() {
-				return f[0], true
-			}
-		}
-	}
-	if host == "localhost" || p.c != nil && host == p.c.Hostname() {
-		return "127.0.0.1", true
-	}
-	return "", false
 }

@@ -141,6 +141,12 @@ func applyOne(s Stage, obj apiserver.Object, row *apiserver.KindInfo) error {
 	case ns == "":
 		ns = metav1.NamespaceDefault
 	}
+	if ns != "" && s.Cluster().Store().Lookup(apiserver.KindNamespace, "", ns) == nil {
+		s.Warn("namespace " + ns + ": nothing makes it; it is created, as helm install --create-namespace does")
+		if _, err := s.Cluster().API().Create(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
+			return fmt.Errorf("namespace %s: %w", ns, err)
+		}
+	}
 	name := objectName(row.Written(), ns, obj.GetName())
 	note(s, name, "apply")
 	if pod, ok := obj.(*v1.Pod); ok {

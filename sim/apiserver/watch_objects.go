@@ -8,6 +8,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 
 	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/lists"
@@ -163,6 +164,17 @@ func (c *Client) WatchServices(g *loop.Group, listed func([]*v1.Service), event 
 		}
 		listed(services)
 	}, func(t watch.EventType, o Object) { event(t, o.(*v1.Service)) })
+}
+
+// WatchEndpointSlices is WatchServices for endpoint slices.
+func (c *Client) WatchEndpointSlices(g *loop.Group, listed func([]*discoveryv1.EndpointSlice), event func(watch.EventType, *discoveryv1.EndpointSlice)) (stop func()) {
+	return c.watchObject(g, KindEndpointSlice, "", "", func(list []Object) {
+		slices := make([]*discoveryv1.EndpointSlice, len(list))
+		for i, o := range list {
+			slices[i] = o.(*discoveryv1.EndpointSlice)
+		}
+		listed(slices)
+	}, func(t watch.EventType, o Object) { event(t, o.(*discoveryv1.EndpointSlice)) })
 }
 
 // GetConfigMap returns a configMap. Errors: NotFound.

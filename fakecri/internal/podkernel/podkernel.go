@@ -57,6 +57,7 @@ type Options struct {
 	Memory                                             int64
 	CPUs                                               int
 	OnListen                                           func(Listening)
+	Far                                                kernel.Far
 }
 
 // New returns a node without a kernel.
@@ -81,7 +82,7 @@ func (r *Node) Kernel() *kernel.Machine {
 	}
 	r.Machine = kernel.New(kernel.Options{
 		Loop: r.l, FS: r.files.Memory(), Host: r.files.Host, Hostname: r.Options.Hostname, HostIP: r.Options.NodeIP, Kernel: r.Options.Kernel, Device: r.Options.DiskDevice,
-		Memory: r.Options.Memory, CPUs: r.Options.CPUs, BootTime: r.BootedAt, OnListen: r.listenHook(),
+		Memory: r.Options.Memory, CPUs: r.Options.CPUs, BootTime: r.BootedAt, OnListen: r.listenHook(), Far: r.Options.Far,
 		MemoryUsed: r.Accounts.NodeMemory, Grown: func() { r.Accounts.Grown(false) },
 	})
 	r.Pods = map[*records.Sandbox]*Pod{}

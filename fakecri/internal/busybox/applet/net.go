@@ -2,12 +2,13 @@ package applet
 
 import "net"
 
-// Address finds the IP of a host; false if it has none. /etc/hosts is asked, not DNS.
+// Address finds the IP of a host; false if it has none. /etc/hosts is asked first,
+// then the name server. It may wait.
 func (c *Call) Address(host string) (string, bool) {
 	if ip := net.ParseIP(host); ip != nil {
 		return ip.String(), true
 	}
-	return c.P.LookupHost(host)
+	return c.P.LookupHost(c.Ctx, host)
 }
 
 // Mac derives a hardware address from an IP, as bridges do for pods. 0a:58 is what the CNI

@@ -28,7 +28,7 @@ const EndpointSlice kind.Kind = "EndpointSlice"
 // (pkg/registry/discovery/endpointslice/strategy.go).
 func endpointSlice() *kind.Info {
 	return &kind.Info{
-		Kind: EndpointSlice, Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespaced: true,
+		Kind: EndpointSlice, Watch: kind.Whole, Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices", Namespaced: true,
 		Meta: kind.MetaAsNew,
 		Strategy: &kind.Typed[discoveryv1.EndpointSlice, *discoveryv1.EndpointSlice]{
 			Defaults: setEndpointSliceDefaults,
