@@ -87,6 +87,10 @@ bumps: ## remove each call that tells elision of a change, and say who misses it
 clients: ## Helm, controller-runtime, kubectl and client-go as clients of drydock up (their modules are examples/clients' own)
 	cd examples/clients && $(GO) test ./...
 
+.PHONY: charts
+charts: ## charts of Helm and first applications, as they are (Helm is examples/charts' own)
+	cd examples/charts && $(GO) test ./...
+
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
 
