@@ -1,8 +1,14 @@
 package images
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
 // TestCatalogue reads every file: each can be decoded, is found by its name, and
@@ -28,3 +34,29 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("an image that nobody knows is %+v", k)
 	}
 }
+
+// TestMissingPages: a server of files has only what its image has, unless somebody
+// brings pages or a configuration along.
+func TestMissingPages(t *testing.T) {
+	s := &server{Programs: []string{"nginx"}, Port: 80, Page: "welcome", Root: "/srv/html", Config: []string{"/etc/nginx/conf.d"}}
+	for _, c := range []struct {
+		mount, path string
+		want        int
+	}{
+		{"", "/", 200}, {"", "/index.html", 200}, {"", "/healthz", 404}, {"/data", "/healthz", 404},
+		{"/srv/html", "/healthz", 200}, {"/etc/nginx/conf.d/default.conf", "/healthz", 200}, {"/etc/nginx", "/healthz", 200},
+	} {
+		config := &runtimeapi.ContainerConfig{}
+		if c.mount != "" {
+			config.Mounts = []*runtimeapi.Mount{{ContainerPath: c.mount}}
+		}
+		req := httptest.NewRequest(http.MethodGet, c.path, nil)
+		if code, _ := s.daemon()(config, []string{"nginx"}).Ports[0].Answer(program.Asked{Server: noFiles{}, Req: req}); code != c.want {
+			t.Errorf("%s with %q mounted: %d, want %d", c.path, c.mount, code, c.want)
+		}
+	}
+}
+
+type noFiles struct{ program.Server }
+
+func (noFiles) Files() program.Files { return nil }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -31,6 +32,29 @@ type server struct {
 
 // daemon is what the server's programs do. Those who share it don't write to it.
 func (s *server) daemon() daemonFunc {
+	// Of a server that sends files only what its image has is there, unless somebody
+	// brings pages or a configuration along.
+	own, brought := s.behaviour(s.Root != ""), s.behaviour(false)
+	return func(config *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
+		switch {
+		case !slices.Contains(s.Programs, path.Base(argv[0])):
+			return nil
+		case slices.ContainsFunc(config.GetMounts(), func(m *runtimeapi.Mount) bool { return s.concerns(m.ContainerPath) }):
+			return brought
+		}
+		return own
+	}
+}
+
+// concerns reports whether something that is mounted there may change what is served.
+func (s *server) concerns(mount string) bool {
+	return slices.ContainsFunc(append([]string{s.Root}, s.Config...), func(p string) bool {
+		return p != "" && (mount == p || strings.HasPrefix(mount, p+"/") || strings.HasPrefix(p, mount+"/"))
+	})
+}
+
+// behaviour is what the programs do; strict has pages beside the first missing.
+func (s *server) behaviour(strict bool) *program.Behaviour {
 	p := program.Port{Port: s.Port}
 	if s.Page != "" {
 		p.HTTP = []program.HTTPAnswer{{Body: s.Page}}
@@ -40,6 +64,9 @@ func (s *server) daemon() daemonFunc {
 			if code, body, ok := s.file(a); ok {
 				return code, body
 			}
+			if name := a.Req.URL.Path; strict && name != "/" && name != "" && name != "/index.html" {
+				return http.StatusNotFound, missingPage(http.StatusNotFound)
+			}
 			return http.StatusOK, s.Page
 		}
 	}
@@ -47,12 +74,12 @@ func (s *server) daemon() daemonFunc {
 	for _, line := range s.Says {
 		b.Logs = append(b.Logs, program.LogLine{Stream: program.StderrName, Text: line})
 	}
-	return func(_ *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
-		if slices.Contains(s.Programs, path.Base(argv[0])) {
-			return b
-		}
-		return nil
-	}
+	return b
+}
+
+// missingPage is what a server says with a status of its own.
+func missingPage(code int) string {
+	return "<html><body><h1>" + http.StatusText(code) + "</h1></body></html>\n"
 }
 
 // file is the answer from the root; ok is false without one.
@@ -79,5 +106,5 @@ func (s *server) file(a program.Asked) (code int, body string, ok bool) {
 			return 0, "", false
 		}
 	}
-	return missing, "<html><body><h1>" + http.StatusText(missing) + "</h1></body></html>\n", true
+	return missing, missingPage(missing), true
 }
