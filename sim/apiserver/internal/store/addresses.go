@@ -82,7 +82,7 @@ func createAPIService(s *Store, now time.Time) {
 
 // giveAddresses completes a service that is to be stored, where services are given
 // addresses. old is nil of a new one.
-func (s *Store) giveAddresses(obj, old kind.Object) error {
+func giveAddresses(s *Store, obj, old kind.Object) error {
 	if s.addresses == nil {
 		return nil
 	}

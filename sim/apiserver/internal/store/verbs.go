@@ -196,7 +196,7 @@ func (s *Store) request(now time.Time, op admissionv1.Operation, in *kind.Info, 
 
 // checkNew is validation, and what comes between admission and it.
 func (s *Store) checkNew(obj kind.Object, in *kind.Info, system bool) error {
-	if err := s.giveAddresses(obj, nil); err != nil {
+	if err := giveAddresses(s, obj, nil); err != nil {
 		return err
 	}
 	in.PrepareCreate(obj)
@@ -296,7 +296,7 @@ func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info,
 	}
 	if sub == "" {
 		in.SetDefaults(obj)
-		if err := s.giveAddresses(obj, old); err != nil {
+		if err := giveAddresses(s, obj, old); err != nil {
 			return err
 		}
 	}
