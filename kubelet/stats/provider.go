@@ -229,6 +229,9 @@ func (p *Provider) finish(ctx context.Context, s *statsapi.PodStats, root *stats
 		}
 	}
 	for i := range s.Containers {
+		if l := s.Containers[i].Logs; l != nil && root != nil {
+			l.AvailableBytes, l.CapacityBytes, l.InodesFree, l.Inodes = root.AvailableBytes, root.CapacityBytes, root.InodesFree, root.Inodes
+		}
 		if s.Containers[i].Rootfs != nil {
 			add(s.Containers[i].Rootfs)
 			add(s.Containers[i].Logs)

@@ -27,6 +27,8 @@ import (
 	"k8s.io/component-base/compatibility"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/metrics/legacyregistry"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // metrics of requests to the API
+	_ "k8s.io/component-base/metrics/prometheus/version"    // and of the build
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -35,6 +37,7 @@ import (
 
 // Options are what the kubelet's servers are made of.
 type Options struct {
+	// Config gets the names of the certificate's files if it has none.
 	Config *kubeletconfig.KubeletConfiguration
 	// NodeName is what rights are asked for; Hostname stands in a certificate that is
 	// made here, in CertDir.
@@ -89,6 +92,7 @@ func certificate(o *Options) (cert, key string, err error) {
 		return cert, key, nil
 	}
 	cert, key = filepath.Join(o.CertDir, "kubelet.crt"), filepath.Join(o.CertDir, "kubelet.key")
+	o.Config.TLSCertFile, o.Config.TLSPrivateKeyFile = cert, key // as /configz shows them
 	if ok, err := certutil.CanReadCertAndKey(cert, key); ok || err != nil {
 		return cert, key, err
 	}
