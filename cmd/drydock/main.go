@@ -151,6 +151,7 @@ seconds and every run can be repeated.
 
 Exit codes: 0 all expectations held, 1 one failed or the run was interrupted,
 2 bad input, 3 internal error.`,
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -143,6 +143,30 @@ func newSchema() *cobra.Command {
 // kubernetesVersion is the release whose kubelet Drydock follows.
 const kubernetesVersion = "v1.36"
 
+// version is what Go stamped into the binary: the module's version, and the commit that it was
+// built from, with + if files were changed.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(devel)"
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	out := info.Main.Version
+	if out == "" {
+		out = "(devel)"
+	}
+	if commit := settings["vcs.revision"]; commit != "" {
+		out += " commit " + commit[:min(len(commit), 12)]
+		if settings["vcs.modified"] == "true" {
+			out += "+"
+		}
+	}
+	return out
+}
+
 // newVersion is drydock version.
 func newVersion() *cobra.Command {
 	return &cobra.Command{
@@ -150,12 +174,7 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
-			version := "(devel)"
-			// What go install stamps; a build in a checkout has none.
-			if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-				version = info.Main.Version
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "drydock %s, kubelet behaviour of Kubernetes %s, %s\n", version, kubernetesVersion, runtime.Version())
+			fmt.Fprintf(cmd.OutOrStdout(), "drydock %s, kubelet behaviour of Kubernetes %s, %s, %s/%s\n", version(), kubernetesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }

@@ -27,7 +27,9 @@ func (p *performance) build() error {
 	compiled := make([]*expect.Expectation, len(spec.Expect))
 	p.state = &state{phase: map[v1.PodPhase]int{}, kinds: expectKinds()}
 	for i := range spec.Expect {
-		compiled[i] = spec.Expect[i].Compiled
+		if compiled[i] = spec.Expect[i].Compiled; compiled[i] == nil {
+			return fmt.Errorf("expect[%d] was never compiled, because the scenario was built in Go and not loaded; write it as YAML and use scenarios.Parse", i)
+		}
 		p.state.wantsCalls = p.state.wantsCalls || compiled[i].NeedsCRICalls()
 	}
 	// Whether a record is kept is asked by the cluster for each record that might be made; a run
