@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A known web server sends what somebody has put into its root, and its one
-// page until then.
+// A known web server sends what somebody has put into its root, and the page that its image
+// has until then. A configuration, which is not read, has every path answered.
 func TestWebRoots(t *testing.T) {
 	for image, root := range map[string][2]string{
 		"nginx:1.27": {"/usr/share/nginx/html", "/etc/nginx/templates"}, "httpd:2.4": {"/usr/local/apache2/htdocs", "/usr/local/apache2/conf"},
@@ -28,7 +28,7 @@ func TestWebRoots(t *testing.T) {
 					body         string
 				}{
 					{"true", "/", 200, "<h1>"},
-					{"true", "/anything", 200, "<h1>"},
+					{"true", "/anything", 404, "Not Found"},
 					{"mkdir -p $ROOT/sub", "/", 403, "Forbidden"},
 					{"echo hello > $ROOT/index.html; echo x > $ROOT/sub/a.txt", "/", 200, "hello\n"},
 					{"true", "/sub/a.txt?v=1", 200, "x\n"},

@@ -23,7 +23,7 @@ spec:
   - {name: c, runtime: {cgroupDriver: systemd}, kubelet: {cgroupDriver: systemd, staticPodURL: "http://x"}}
 `), scenarios.RunOptions{})
 	want := []string{
-		"kubelet configuration: readOnlyPort: 10255 has no effect: the kubelet's API is not served yet",
+		"kubelet configuration: readOnlyPort: 10255 has no effect: a simulated kubelet is asked without a socket",
 		`kubelet configuration: cgroupDriver: "systemd" has no effect: the runtime's is used`,
 		`kubelet configuration: staticPodURL: "http://x" has no effect: a simulated kubelet fetches nothing`,
 	}

@@ -145,6 +145,7 @@ require (
 	k8s.io/component-base v0.36.6 // indirect
 	k8s.io/component-helpers v0.36.6 // indirect
 	k8s.io/cri-api v0.36.6 // indirect
+	k8s.io/cri-streaming v0.36.6 // indirect
 	k8s.io/dynamic-resource-allocation v0.36.6 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-aggregator v0.36.6 // indirect

@@ -64,7 +64,7 @@ func (s *server) behaviour(strict bool) *program.Behaviour {
 			if code, body, ok := s.file(a); ok {
 				return code, body
 			}
-			if name := a.Req.URL.Path; strict && name != "/" && name != "" && name != "/index.html" {
+			if name := a.Req.URL.Path; strict && name != "/" && name != "" && name != "/index.html" && !s.configured(a.Files()) {
 				return http.StatusNotFound, missingPage(http.StatusNotFound)
 			}
 			return http.StatusOK, s.Page
@@ -101,10 +101,17 @@ func (s *server) file(a program.Asked) (code int, body string, ok bool) {
 	if err == nil {
 		return http.StatusOK, string(data), true
 	}
-	for _, f := range s.Config {
-		if _, err := v.Stat(f); err == nil {
-			return 0, "", false
-		}
+	if s.configured(v) {
+		return 0, "", false
 	}
 	return missing, missingPage(missing), true
+}
+
+// configured reports whether a container has written a configuration of its own, which
+// nobody here reads.
+func (s *server) configured(v program.Files) bool {
+	return v != nil && slices.ContainsFunc(s.Config, func(f string) bool {
+		_, err := v.Stat(f)
+		return err == nil
+	})
 }
