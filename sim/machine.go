@@ -21,6 +21,7 @@ type Machine struct {
 	capacity v1.ResourceList
 	ip       string
 	boots    uint64
+	booted   int64 // when it booted last, in ns
 	// noAppArmor says that the kernel was built without AppArmor.
 	noAppArmor bool
 	topology   *cm.Topology // nil: nothing is said of it
@@ -38,7 +39,7 @@ func DefaultCapacity() v1.ResourceList {
 }
 
 func newMachine(l *loop.Loop, node string, index int, capacity v1.ResourceList) *Machine {
-	m := &Machine{l: l, node: node, capacity: DefaultCapacity()}
+	m := &Machine{l: l, node: node, capacity: DefaultCapacity(), booted: l.UnixNano()}
 	maps.Copy(m.capacity, capacity)
 	n := index + 1
 	m.ip = fmt.Sprintf("172.%d.%d.%d", 16+n>>16, n>>8&255, n&255)
@@ -84,7 +85,10 @@ func (m *Machine) uuid(what string, n uint64) string {
 }
 
 // reboot gives the machine a new boot ID.
-func (m *Machine) reboot() { m.boots++ }
+func (m *Machine) reboot() {
+	m.boots++
+	m.booted = m.l.UnixNano()
+}
 
 // mounter mounts the kubelet's volumes in the node's files.
 type mounter struct{ fs *memfs.FS }

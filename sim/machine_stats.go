@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -75,12 +76,18 @@ func (m machineStats) memoryCapacity() int64 { return m.n.machine.capacity.Memor
 
 // memoryStats are those of a cgroup with a limit in bytes, 0 for none.
 func (m machineStats) memoryStats(used, limit int64) *statsapi.MemoryStats {
-	s := &statsapi.MemoryStats{Time: metav1.NewTime(m.n.l.Now()), UsageBytes: amount(used), WorkingSetBytes: amount(used), RSSBytes: amount(used)}
+	s := &statsapi.MemoryStats{
+		Time: metav1.NewTime(m.n.l.Now()), UsageBytes: amount(used), WorkingSetBytes: amount(used), RSSBytes: amount(used),
+		PageFaults: amount(used / pageSize), MajorPageFaults: amount(0), // each page was touched once
+	}
 	if limit > 0 {
 		s.AvailableBytes = amount(limit - used)
 	}
 	return s
 }
+
+// pageSize is a page of memory, in bytes.
+const pageSize = 4096
 
 func amount(n int64) *uint64 {
 	return new(uint64(max(n, 0)))
@@ -103,10 +110,24 @@ func (m machineStats) CPU(context.Context) (*statsapi.CPUStats, error) {
 
 // Swap implements stats.Machine: nothing is ever swapped out.
 func (m machineStats) Swap(context.Context) (*statsapi.SwapStats, error) {
-	if m.n.machine.swap == 0 {
-		return nil, nil
-	}
 	return &statsapi.SwapStats{Time: metav1.NewTime(m.n.l.Now()), SwapAvailableBytes: amount(m.n.machine.swap), SwapUsageBytes: amount(0)}, nil
+}
+
+// Created implements stats.Machine: cgroups are made right after a boot.
+func (m machineStats) Created(context.Context, string) (metav1.Time, error) {
+	return metav1.NewTime(time.Unix(0, m.n.machine.booted)), nil
+}
+
+// IO implements stats.Machine: nobody waits for a disk.
+func (m machineStats) IO(context.Context) (*statsapi.IOStats, error) {
+	return &statsapi.IOStats{Time: metav1.NewTime(m.n.l.Now())}, nil
+}
+
+// Network implements stats.Machine. Connections are calls within the simulation, so
+// nothing passes the interface.
+func (m machineStats) Network(context.Context) (*statsapi.NetworkStats, error) {
+	eth0 := statsapi.InterfaceStats{Name: "eth0", RxBytes: amount(0), RxErrors: amount(0), TxBytes: amount(0), TxErrors: amount(0)}
+	return &statsapi.NetworkStats{Time: metav1.NewTime(m.n.l.Now()), InterfaceStats: eth0, Interfaces: []statsapi.InterfaceStats{eth0}}, nil
 }
 
 // Cgroup implements stats.Machine. Only the cgroup of all pods is counted, and

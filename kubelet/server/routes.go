@@ -103,6 +103,7 @@ func (s *Server) add(root, produces string, routes ...route) {
 func configzHandler(c *kubeletconfig.KubeletConfiguration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		shown := *c
+		shown.Logging.FlushFrequency.SerializeAsString = true
 		shown.Kind, shown.APIVersion = "KubeletConfiguration", kubeletconfig.SchemeGroupVersion.String()
 		b, err := json.Marshal(map[string]any{"kubeletconfig": &shown})
 		if err != nil {

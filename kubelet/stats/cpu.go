@@ -64,7 +64,7 @@ func (p *Provider) cpu(s *runtimeapi.ContainerStats, force bool) *statsapi.CPUSt
 		zero := uint64(0)
 		return &statsapi.CPUStats{Time: p.now(), UsageCoreNanoSeconds: &zero, UsageNanoCores: &zero}
 	}
-	out := &statsapi.CPUStats{Time: at(c.Timestamp), UsageCoreNanoSeconds: number(c.UsageCoreNanoSeconds), UsageNanoCores: number(c.UsageNanoCores)}
+	out := &statsapi.CPUStats{Time: at(c.Timestamp), UsageCoreNanoSeconds: number(c.UsageCoreNanoSeconds), UsageNanoCores: number(c.UsageNanoCores), PSI: psi(c.Psi)}
 	if out.UsageNanoCores == nil {
 		out.UsageNanoCores = p.cores.rate(s.GetAttributes().GetId(), c, force, p.o.Loop.UnixNano())
 	}

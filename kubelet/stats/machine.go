@@ -6,6 +6,7 @@ package stats
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
@@ -18,12 +19,19 @@ type Machine interface {
 	Memory(ctx context.Context) (*statsapi.MemoryStats, error)
 	// CPU is the root cgroup's.
 	CPU(ctx context.Context) (*statsapi.CPUStats, error)
-	// Swap of the machine; nil if it has none.
+	// Swap of the machine; none is 0 of 0 bytes.
 	Swap(ctx context.Context) (*statsapi.SwapStats, error)
+	// IO is the root cgroup's.
+	IO(ctx context.Context) (*statsapi.IOStats, error)
+	// Network are the machine's interfaces; nil if nobody counts there.
+	Network(ctx context.Context) (*statsapi.NetworkStats, error)
 	// Cgroup is the usage of a cgroup by its path ("/kubepods", or with the
 	// systemd driver "/kubepods.slice"); nil if there is none, or if nobody
 	// counts there.
 	Cgroup(ctx context.Context, path string) (*Cgroup, error)
+	// Created is when a cgroup was made; "/" is the root, there since the boot. Zero
+	// if there is none.
+	Created(ctx context.Context, path string) (metav1.Time, error)
 	// Filesystem is that on which a path is; an error if the path is not there.
 	Filesystem(ctx context.Context, path string) (*Filesystem, error)
 	// PIDs are how many processes there can be and are; nil if nobody knows.
@@ -35,6 +43,7 @@ type Cgroup struct {
 	CPU    *statsapi.CPUStats
 	Memory *statsapi.MemoryStats
 	Swap   *statsapi.SwapStats
+	IO     *statsapi.IOStats
 	// Processes counts them.
 	Processes *uint64
 }

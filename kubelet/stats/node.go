@@ -74,11 +74,22 @@ func (p *Provider) node(ctx context.Context, s *statsapi.NodeStats) error {
 	if s.Swap, err = m.Swap(ctx); err != nil {
 		return fmt.Errorf("failed to get root cgroup stats: %w", err)
 	}
+	if s.StartTime, err = m.Created(ctx, "/"); err != nil {
+		return fmt.Errorf("failed to get root cgroup stats: %w", err)
+	}
+	if s.IO, err = m.IO(ctx); err != nil {
+		return fmt.Errorf("failed to get root cgroup stats: %w", err)
+	}
+	if s.Network, err = m.Network(ctx); err != nil {
+		return fmt.Errorf("failed to get root cgroup stats: %w", err)
+	}
+	s.IO = p.pressures(s.CPU, s.Memory, s.IO)
 	if p.o.PodsCgroup != "" {
 		// What can't be read is left out, as upstream does.
 		if g, err := m.Cgroup(ctx, p.o.PodsCgroup); err == nil && g != nil {
+			created, _ := m.Created(ctx, p.o.PodsCgroup)
 			s.SystemContainers = append(s.SystemContainers, statsapi.ContainerStats{
-				Name: statsapi.SystemContainerPods, CPU: g.CPU, Memory: g.Memory, Swap: g.Swap,
+				Name: statsapi.SystemContainerPods, StartTime: created, CPU: g.CPU, Memory: g.Memory, Swap: p.swapped(g.Swap), IO: p.pressures(g.CPU, g.Memory, g.IO),
 			})
 		}
 	}

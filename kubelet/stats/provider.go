@@ -215,6 +215,7 @@ func (p *Provider) finish(ctx context.Context, s *statsapi.PodStats, root *stats
 	if s.Memory == nil {
 		s.Memory = sumMemory(s.Containers)
 	}
+	s.Swap, s.IO = p.swapped(s.Swap), p.pressures(s.CPU, s.Memory, s.IO)
 	total := &statsapi.FsStats{Time: p.now()}
 	if root != nil {
 		total.AvailableBytes, total.CapacityBytes, total.InodesFree, total.Inodes = root.AvailableBytes, root.CapacityBytes, root.InodesFree, root.Inodes
@@ -261,7 +262,7 @@ func (p *Provider) cgroup(ctx context.Context, s *statsapi.PodStats, uid types.U
 	if err != nil || g == nil {
 		return
 	}
-	s.CPU, s.Memory, s.Swap = g.CPU, g.Memory, g.Swap
+	s.CPU, s.Memory, s.Swap, s.IO = g.CPU, g.Memory, g.Swap, g.IO
 	if g.Processes != nil {
 		s.ProcessStats = &statsapi.ProcessStats{ProcessCount: g.Processes}
 	}
@@ -271,7 +272,7 @@ func (p *Provider) cgroup(ctx context.Context, s *statsapi.PodStats, uid types.U
 // reports.
 func (p *Provider) container(ctx context.Context, s *runtimeapi.ContainerStats, pod *statsapi.PodStats, force bool, disks map[string]*Filesystem) statsapi.ContainerStats {
 	name := s.GetAttributes().GetLabels()[labelContainerName]
-	c := statsapi.ContainerStats{Name: name, CPU: p.cpu(s, force), Memory: p.memory(s), Swap: p.swap(s)}
+	c := statsapi.ContainerStats{Name: name, CPU: p.cpu(s, force), Memory: p.memory(s), IO: p.io(s), Swap: p.swap(s)}
 	if l := s.WritableLayer; l != nil {
 		fs := &statsapi.FsStats{Time: at(l.Timestamp), UsedBytes: number(l.UsedBytes), InodesUsed: number(l.InodesUsed)}
 		if d := p.disk(ctx, l.GetFsId().GetMountpoint(), disks); d != nil {
@@ -308,7 +309,7 @@ func (p *Provider) memory(s *runtimeapi.ContainerStats) *statsapi.MemoryStats {
 	}
 	out := &statsapi.MemoryStats{
 		Time: at(m.Timestamp), WorkingSetBytes: number(m.WorkingSetBytes), UsageBytes: number(m.UsageBytes),
-		RSSBytes: number(m.RssBytes), PageFaults: number(m.PageFaults), MajorPageFaults: number(m.MajorPageFaults),
+		RSSBytes: number(m.RssBytes), PageFaults: number(m.PageFaults), MajorPageFaults: number(m.MajorPageFaults), PSI: psi(m.Psi),
 	}
 	if v := number(m.AvailableBytes); v != nil && *v > 0 {
 		out.AvailableBytes = v

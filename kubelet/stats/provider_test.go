@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -66,9 +67,12 @@ func (n *node) Memory(context.Context) (*statsapi.MemoryStats, error) {
 	v := uint64(7)
 	return &statsapi.MemoryStats{WorkingSetBytes: &v}, nil
 }
-func (n *node) CPU(context.Context) (*statsapi.CPUStats, error)     { return &statsapi.CPUStats{}, nil }
-func (n *node) Swap(context.Context) (*statsapi.SwapStats, error)   { return nil, nil }
-func (n *node) PIDs(context.Context) (*statsapi.RlimitStats, error) { return nil, nil }
+func (n *node) CPU(context.Context) (*statsapi.CPUStats, error)         { return &statsapi.CPUStats{}, nil }
+func (n *node) Created(context.Context, string) (metav1.Time, error)    { return metav1.Time{}, nil }
+func (n *node) IO(context.Context) (*statsapi.IOStats, error)           { return nil, nil }
+func (n *node) Network(context.Context) (*statsapi.NetworkStats, error) { return nil, nil }
+func (n *node) Swap(context.Context) (*statsapi.SwapStats, error)       { return nil, nil }
+func (n *node) PIDs(context.Context) (*statsapi.RlimitStats, error)     { return nil, nil }
 func (n *node) Cgroup(_ context.Context, path string) (*Cgroup, error) {
 	return n.cgroups[path], nil
 }

@@ -120,7 +120,7 @@ func (m *Machine) Swap(ctx context.Context) (*statsapi.SwapStats, error) {
 	// meminfo counts in KiB.
 	return await(ctx, func() (*statsapi.SwapStats, error) {
 		info, err := keyed(filepath.Join(m.proc, "meminfo"))
-		if err != nil || info["SwapTotal:"] == 0 {
+		if err != nil {
 			return nil, err
 		}
 		return &statsapi.SwapStats{
@@ -140,7 +140,7 @@ func (m *Machine) Cgroup(ctx context.Context, path string) (*stats.Cgroup, error
 		if err != nil {
 			return nil, err
 		}
-		out := &stats.Cgroup{Memory: mem, Swap: m.swapOf(path)}
+		out := &stats.Cgroup{Memory: mem, Swap: m.swapOf(path), IO: m.ioOf(path)}
 		if out.CPU, err = m.cpuOf(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func (m *Machine) memoryOf(path string) (*statsapi.MemoryStats, error) {
 		limit = m.memory
 	}
 	working := usage - min(inactive, usage)
-	out.UsageBytes, out.WorkingSetBytes, out.RSSBytes = &usage, &working, &rss
+	out.UsageBytes, out.WorkingSetBytes, out.RSSBytes, out.PSI = &usage, &working, &rss, m.pressure("memory", path)
 	if limit <= unlimited {
 		out.AvailableBytes = ptr(limit - min(working, limit))
 	}
@@ -235,7 +235,7 @@ func (m *Machine) cpuOf(path string) (*statsapi.CPUStats, error) {
 		return nil, err
 	}
 	now := time.Now()
-	return &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total, UsageNanoCores: m.rate(path, now, total)}, nil
+	return &statsapi.CPUStats{Time: metav1.NewTime(now), UsageCoreNanoSeconds: &total, UsageNanoCores: m.rate(path, now, total), PSI: m.pressure("cpu", path)}, nil
 }
 
 // rate is how many nanoseconds of CPU a second a cgroup used of late.
@@ -262,6 +262,26 @@ func (m *Machine) rate(path string, now time.Time, total uint64) *uint64 {
 		}
 	}
 	return last.rate
+}
+
+// Created implements stats.Machine: the earliest time of the cgroup's directories, as
+// cAdvisor has it.
+func (m *Machine) Created(ctx context.Context, path string) (metav1.Time, error) {
+	return await(ctx, func() (metav1.Time, error) { return m.created(path), nil })
+}
+
+func (m *Machine) created(path string) (first metav1.Time) {
+	controllers := [...]string{"cpu", "cpuacct", "memory", "pids"}
+	for _, c := range controllers {
+		info, err := os.Stat(m.file(c, path, ""))
+		if err != nil {
+			continue
+		}
+		if at := metav1.NewTime(info.ModTime()); first.IsZero() || at.Before(&first) {
+			first = at
+		}
+	}
+	return first
 }
 
 // Filesystem implements stats.Machine. The device tells file systems apart: imagefs and nodefs
