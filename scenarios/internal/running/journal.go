@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/ground/trace"
-	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/text"
 	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
 	"github.com/drydock-sim/drydock/sim"
@@ -37,6 +36,7 @@ type journal struct {
 	warnings []string
 	warned   map[string]bool // the same, as a set
 	unknown  []string        // images of whose programs nothing is known, sorted
+	owned    lineage         // nil unless an expectation is about owners
 }
 
 // entry is a record with its step number in the timeline.
@@ -184,48 +184,4 @@ func (j *journal) shown(rec *trace.Record) bool {
 		return j.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || timeline.Field(rec.Fields, "removed") != ""
 	}
 	return !j.many || j.opts.Verbose || notable(rec.Kind, rec.Verb, rec.Fields)
-}
-
-// nearbyLines is how many lines of history a failed expectation gets.
-const nearbyLines = 15
-
-// nearby returns the last lines before a verdict that are about its objects,
-// or, if there are none, about anything. Lines are rendered by a Story that has seen all lines
-// before, so they read as in the timeline, with the same step numbers.
-func (j *journal) nearby(v expect.Verdict) []string {
-	var out []string
-	var told timeline.Story
-	last := &trace.Record{}
-	for _, l := range j.history {
-		if time.Duration(l.r.At-j.start) > v.At {
-			break
-		}
-		about := len(v.Objects) == 0 || slices.ContainsFunc(v.Objects, func(o expect.ObjectRef) bool { return mentions(l.r, o) })
-		if about && l.r.Verb != "ReopenContainerLog" { // of logs that grow, every ten seconds
-			if l.r.Kind == trace.KindEvent && last.Kind == l.r.Kind && last.Verb == l.r.Verb && last.Object == l.r.Object {
-				out = out[:len(out)-1] // the same event again, with how often
-			}
-			out = append(out, told.Line(l.step, j.start, l.r))
-			last = l.r
-		}
-		told.Note(l.r)
-	}
-	return out[max(0, len(out)-nearbyLines):]
-}
-
-// mentions reports whether a record is about an object. A node's records include those that
-// happened on it, without the runtime's calls, which would push out everything else.
-func mentions(r *trace.Record, o expect.ObjectRef) bool {
-	name := o.Name
-	if o.Namespace != "" {
-		name = o.Namespace + "/" + o.Name
-	}
-	if o.Kind == expect.KindNode && r.Node == name {
-		return r.Kind != trace.KindCRI
-	}
-	if o.Kind == expect.KindPod {
-		pod, _ := timeline.PodOf(r)
-		return pod == name
-	}
-	return r.Object == strings.ToLower(string(o.Kind))+" "+name
 }

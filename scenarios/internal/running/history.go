@@ -1,0 +1,224 @@
+package running
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/ground/lists"
+	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
+	"github.com/drydock-sim/drydock/sim/apiserver"
+)
+
+const (
+	// nearbyLines is how many lines of history a failed expectation gets.
+	nearbyLines = 15
+	// likeObjects is of how many objects that somebody owns the same event is shown: ten pods
+	// that fit nowhere say no more than three.
+	likeObjects = 3
+)
+
+// lineage has, by an object's name in records, those that it owns, in the order of their
+// creation: of a Deployment its ReplicaSets, of these their pods. Who is gone stays in it.
+type lineage map[string][]string
+
+// recordName is what records call an object: "pod default/web".
+func recordName(kind, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return strings.ToLower(kind) + " " + name
+}
+
+// note takes a change of an object that somebody may own.
+func (l lineage) note(c *apiserver.Change) {
+	if c.Old != nil || removed(c) {
+		return
+	}
+	if owner := metav1.GetControllerOfNoCopy(c.New); owner != nil {
+		of := recordName(owner.Kind, c.New.GetNamespace(), owner.Name)
+		l[of] = append(l[of], recordName(string(c.Kind), c.New.GetNamespace(), c.New.GetName()))
+	}
+}
+
+// descendants are the objects that an object owns, and those that these own.
+func (l lineage) descendants(name string) []string {
+	var out []string
+	for _, child := range l[name] {
+		out = append(append(out, child), l.descendants(child)...)
+	}
+	return out
+}
+
+// traceOwners has the objects noted that others own, if an expectation is about one that
+// may own some: a pod costs an entry then.
+func (p *performance) traceOwners() {
+	owners := []expect.Kind{expect.KindDeployment, expect.KindReplicaSet, expect.KindStatefulSet, expect.KindDaemonSet, expect.KindJob, expect.KindCronJob}
+	if !slices.ContainsFunc(owners, p.engine.Wants) {
+		return
+	}
+	p.journal.owned = lineage{}
+	p.cluster.Store().OnChange(func(c apiserver.Change) { p.journal.owned.note(&c) }, apiserver.KindPod, apiserver.KindReplicaSet, apiserver.KindJob)
+}
+
+// nearby returns the last lines before a verdict that are about its objects, or, if there are
+// none, about anything; of what an object owns those that tell of trouble, and the faults
+// and failures of nodes that pods were on. Start-up noise is left out, unless there is nothing else.
+func (j *journal) nearby(v expect.Verdict) []string {
+	about := aboutOf(v, j.owned)
+	shown := lists.Filter(j.history, func(l entry) bool {
+		return time.Duration(l.r.At-j.start) <= v.At && about.includes(l.r) && l.r.Verb != "ReopenContainerLog" // of logs that grow, every ten seconds
+	})
+	if quiet := lists.Filter(shown, func(l entry) bool { return !isNoise(l.r) }); len(quiet) > 0 {
+		shown = quiet
+	}
+	shown = about.thin(shown)
+	return j.lines(shown[max(0, len(shown)-nearbyLines):])
+}
+
+// lines renders entries of the history. A Story sees all lines before, so they read as in
+// the timeline, with the same step numbers.
+func (j *journal) lines(shown []entry) []string {
+	var out []string
+	var told timeline.Story
+	for _, l := range j.history {
+		if len(out) == len(shown) {
+			break
+		}
+		if l.step == shown[len(out)].step {
+			out = append(out, told.Line(l.step, j.start, l.r))
+		}
+		told.Note(l.r)
+	}
+	return out
+}
+
+// subject is what a failed expectation is about.
+type subject struct {
+	objects []expect.ObjectRef
+	// owned are objects that those own, by their names in records, and nodes where the pods
+	// among them were.
+	owned, nodes map[string]bool
+}
+
+// aboutOf returns what a verdict is about.
+func aboutOf(v expect.Verdict, owners lineage) *subject {
+	s := &subject{objects: v.Objects, owned: map[string]bool{}, nodes: map[string]bool{}}
+	for _, o := range v.Objects {
+		for _, name := range owners.descendants(recordName(string(o.Kind), o.Namespace, o.Name)) {
+			s.owned[name] = true
+		}
+	}
+	return s
+}
+
+// includes reports whether a record belongs to the subject's history. It is called with all
+// records in their order.
+func (s *subject) includes(r *trace.Record) bool {
+	if len(s.objects) == 0 || slices.ContainsFunc(s.objects, func(o expect.ObjectRef) bool { return mentions(r, o) }) {
+		return true
+	}
+	object := r.Object
+	if pod, _ := timeline.PodOf(r); pod != "" {
+		object = "pod " + pod
+	}
+	if s.owned[object] {
+		if r.Node != "" {
+			s.nodes["node "+r.Node] = true
+		}
+		return isTrouble(r)
+	}
+	return s.nodes[r.Object] && isTrouble(r)
+}
+
+// thin keeps of an event the last count, and of an event about many owned objects those of
+// a few.
+func (s *subject) thin(list []entry) []entry {
+	last := map[string]int{} // step, by event and object
+	objects := map[string][]string{}
+	for _, l := range list {
+		if l.r.Kind == trace.KindEvent {
+			last[l.r.Verb+" "+l.r.Object] = l.step
+		}
+	}
+	return lists.Filter(list, func(l entry) bool {
+		if l.r.Kind != trace.KindEvent {
+			return true
+		}
+		if last[l.r.Verb+" "+l.r.Object] != l.step {
+			return false
+		}
+		if !s.owned[l.r.Object] {
+			return true
+		}
+		of := objects[l.r.Verb]
+		objects[l.r.Verb] = append(of, l.r.Object)
+		return len(of) < likeObjects
+	})
+}
+
+// isTrouble reports whether a record about an object that others own says more than that all
+// goes its way.
+func isTrouble(r *trace.Record) bool {
+	field := func(name string) string { return timeline.Field(r.Fields, name) }
+	switch r.Kind {
+	case trace.KindEvent:
+		return field("type") == "Warning"
+	case trace.KindPod:
+		return field("phase") == "Failed"
+	case trace.KindNode:
+		return field("Ready") != "" && field("Ready") != "True"
+	case trace.KindProcess:
+		return r.Verb == "exit" && field("code") != "0"
+	case trace.KindCRI:
+		return field("error") != ""
+	case trace.KindAPI:
+		return r.Verb == "delete"
+	case trace.KindAction, trace.KindFault:
+		return true
+	case trace.KindKubelet:
+		return r.Verb != "starts"
+	}
+	return false
+}
+
+// isNoise reports whether a record is what every start of a kubelet or a container, or the work
+// of a controller that makes pods, brings with it.
+func isNoise(r *trace.Record) bool {
+	switch r.Kind {
+	case trace.KindEvent:
+		switch r.Verb {
+		case "Starting", "InvalidDiskCapacity", "NodeAllocatableEnforced", "RegisteredNode", "Scheduled", "Pulled", "Created", "Started", "SuccessfulCreate":
+			return true
+		case "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID":
+			// Later ones tell that a pressure is over.
+			return timeline.Field(r.Fields, "count") == "1"
+		}
+	case trace.KindCRI:
+		if timeline.Field(r.Fields, "error") != "" {
+			return false
+		}
+		switch r.Verb {
+		case "RunPodSandbox", "CreateContainer", "StartContainer":
+			return true
+		}
+	}
+	return false
+}
+
+// mentions reports whether a record is about an object. A node's records include those that
+// happened on it, without the runtime's calls, which would push out everything else.
+func mentions(r *trace.Record, o expect.ObjectRef) bool {
+	if o.Kind == expect.KindNode && r.Node == o.Name {
+		return r.Kind != trace.KindCRI
+	}
+	if o.Kind == expect.KindPod {
+		pod, _ := timeline.PodOf(r)
+		return pod == o.Namespace+"/"+o.Name
+	}
+	return r.Object == recordName(string(o.Kind), o.Namespace, o.Name)
+}
