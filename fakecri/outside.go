@@ -164,3 +164,7 @@ func (r *Runtime) State() State {
 // Pulls tells of the images that were pulled since the runtime was made, in the
 // order of their first pull. It is no call and takes no time.
 func (r *Runtime) Pulls() []PullCount { return slices.Clone(r.images.Pulled) }
+
+// Matched reports of each of Options.Programs whether a container took it: one that no
+// container took may have a pattern that matches none. It is nil while none was taken.
+func (r *Runtime) Matched() []bool { return slices.Clone(r.run.Matched()) }

@@ -37,7 +37,7 @@ func (a *Delete) Check(at Place) {
 // Do deletes the objects one after another, and ends at the first error.
 func (a *Delete) Do(s Stage) error {
 	api := s.Cluster().API()
-	names, err := namesOf(a.Name, func() ([]apiserver.Object, error) { return api.List(apiserver.Kind(a.Kind), a.Namespace) })
+	names, err := namesOf(s, string(a.Kind), a.Namespace, a.Name, func() ([]apiserver.Object, error) { return api.List(apiserver.Kind(a.Kind), a.Namespace) })
 	if err != nil {
 		return err
 	}

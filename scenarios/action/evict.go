@@ -43,7 +43,7 @@ func checkGrace(at decode.Place, seconds *int64) {
 // Do asks for the eviction of each pod that is meant, and ends at the first that
 // does not go as it should.
 func (a *Evict) Do(s Stage) error {
-	names, err := namesOf(a.Name, func() ([]*v1.Pod, error) { return s.Cluster().Store().PodsInNamespace(a.Namespace), nil })
+	names, err := namesOf(s, "Pod", a.Namespace, a.Name, func() ([]*v1.Pod, error) { return s.Cluster().Store().PodsInNamespace(a.Namespace), nil })
 	if err != nil {
 		return err
 	}

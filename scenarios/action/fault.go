@@ -62,9 +62,17 @@ func (a *Fault) Do(s Stage) error {
 	switch {
 	case a.CRI != nil:
 		rule := a.CRI.Runtime()
-		for _, n := range nodes {
+		// Nodes run at the same time: each has a place of its own.
+		hit := make([]bool, len(nodes))
+		for i, n := range nodes {
+			rule.OnHit = func() { hit[i] = true }
 			s.Cluster().Node(n).Runtime().AddFault(rule)
 		}
+		s.AtEnd(func() {
+			if !slices.Contains(hit, true) {
+				s.Missed("the fault hit no call of the runtime")
+			}
+		})
 	case a.API != nil:
 		if len(a.Node) == 0 && a.Component == "" {
 			nodes = []string{""}

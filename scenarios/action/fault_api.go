@@ -69,8 +69,14 @@ func (f *APIFault) Check(at decode.Place) {
 
 // Begin has the fault act for each of the clients, for its time; "" is everybody.
 func (f *APIFault) Begin(s Stage, clients ...string) {
+	hit := false // on the API's loop
+	s.AtEnd(func() {
+		if !hit {
+			s.Missed("the fault " + f.words() + " hit no request")
+		}
+	})
 	for _, n := range clients {
-		rule := apiserver.Fault{Node: n, Verb: f.Verb, Resource: f.Resource, Namespace: f.Namespace, Name: f.Name, Latency: f.Latency, Refuse: f.Refuse, Probability: f.Probability}
+		rule := apiserver.Fault{OnHit: func() { hit = true }, Node: n, Verb: f.Verb, Resource: f.Resource, Namespace: f.Namespace, Name: f.Name, Latency: f.Latency, Refuse: f.Refuse, Probability: f.Probability}
 		if f.Error != nil {
 			rule.Code, rule.Reason, rule.Message = f.Error.Code, metav1.StatusReason(f.Error.Reason), f.Error.Message
 		}

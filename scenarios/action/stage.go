@@ -32,6 +32,10 @@ type Stage interface {
 	Fail(who string, err error)
 	// Warn notes something once for the whole run.
 	Warn(text string)
+	// Missed warns that something which the action names was not there.
+	Missed(what string)
+	// AtEnd has something done once the run has come to its end, if it has one.
+	AtEnd(do func())
 }
 
 // note records what the timeline does to something: a line of the timeline.
@@ -95,8 +99,9 @@ func during(s Stage, what, node string, d time.Duration, end func()) {
 	})
 }
 
-// namesOf returns the name, or for a pattern those of all that match it.
-func namesOf[O interface{ GetName() string }](name string, all func() ([]O, error)) ([]string, error) {
+// namesOf returns the name, or for a pattern those of all that match it: a warning says that
+// there are none.
+func namesOf[O interface{ GetName() string }](s Stage, kind, namespace, name string, all func() ([]O, error)) ([]string, error) {
 	if !strings.ContainsAny(name, "*?") {
 		return []string{name}, nil
 	}
@@ -106,6 +111,13 @@ func namesOf[O interface{ GetName() string }](name string, all func() ([]O, erro
 		if value.Matches(name, o.GetName()) {
 			names = append(names, o.GetName())
 		}
+	}
+	if err == nil && len(names) == 0 {
+		what := fmt.Sprintf("no %s matches %q", kind, name)
+		if namespace != "" {
+			what = fmt.Sprintf("no %s in the namespace %s matches %q", kind, namespace, name)
+		}
+		s.Missed(what)
 	}
 	return names, err
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type Expectation struct {
 
 	// Compiled is the expectation, compiled; it may be used by many runs.
 	Compiled *expect.Expectation `json:"-"`
+	// References are the objects and namespaces that it names.
+	References []Reference `json:"-"`
 	// Pos is where the expectation is written.
 	Pos decode.Position `json:"-"`
 }
@@ -57,7 +60,16 @@ func (e *Expectation) check(at decode.Place, s *value.Scope, compiler *expect.Co
 		expr.Report(expr.Inside(err.Line, err.Column), err.Message)
 	}
 	e.Compiled = x
-	if x == nil || len(s.Nodes) == 0 {
+	if x == nil {
+		return
+	}
+	for _, r := range x.References() {
+		e.References = append(e.References, Reference{r.ObjectRef, expr.Inside(r.Line, r.Column)})
+	}
+	for _, u := range x.Unknowns() {
+		at.Found(value.Notice(fmt.Sprintf("%v: %s", expr.Inside(u.Line, u.Column), u.Message)))
+	}
+	if len(s.Nodes) == 0 {
 		return
 	}
 	for _, m := range x.Machines() {

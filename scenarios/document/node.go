@@ -1,6 +1,7 @@
 package document
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -16,9 +17,13 @@ import (
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+	"github.com/drydock-sim/drydock/scenarios/internal/text"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 )
+
+// leastMemory is what no machine with a kubelet has less of.
+const leastMemory = 16 << 20
 
 // NodeGroup is a number of equal nodes.
 type NodeGroup struct {
@@ -179,6 +184,9 @@ func (g *NodeGroup) checkCapacity(at decode.Place) {
 		if !strings.HasPrefix(name, v1.ResourceHugePagesPrefix) && !strings.Contains(name, "/") {
 			value.OneOf(at, "resource", name, known)
 		}
+	}
+	if q, ok := g.Capacity[v1.ResourceMemory]; ok && q.Sign() > 0 && q.Value() < leastMemory {
+		at.Found(value.Notice(fmt.Sprintf("%v: a machine with %s of memory holds nothing: %sGi?", at.Key("memory").Pos(), text.Plural(int(q.Value()), "byte"), q.String())))
 	}
 	pods := int64(110)
 	if g.Kubelet != nil && g.Kubelet.MaxPods > 0 {

@@ -17,6 +17,9 @@ type Program struct {
 	Behaviour `json:",inline"`
 	// What each run does, in its order, instead of what is said beside `attempts`; the last goes for all later runs.
 	Attempts []Behaviour `json:"attempts,omitempty"`
+
+	// Pos is where the program is written.
+	Pos decode.Position `json:"-"`
 }
 
 // Match selects containers. All fields are patterns, in which * stands for any text and ? for one character.
@@ -106,6 +109,7 @@ type Write struct {
 // Check wants either one behaviour or attempts, which are checked as behaviours
 // beside.
 func (p *Program) Check(at decode.Place) {
+	p.Pos = at.Pos()
 	if len(p.Attempts) > 0 && !reflect.ValueOf(p.Behaviour).IsZero() {
 		at.Field("attempts").Errorf("what is said beside attempts is not looked at: say it in the attempts")
 	}

@@ -70,6 +70,9 @@ func (r *Daemon) gate(ctx context.Context, d *Life, m Method, s *Subject) error 
 			r.changed()
 		}
 		r.recordFault(f, "hit", s)
+		if f.OnHit != nil {
+			f.OnHit()
+		}
 		delay += r.Loop.Between(f.Latency.Min, f.Latency.Max, "fault", f.Name, uint64(f.seen))
 		if f.Hang {
 			hangs = append(hangs, f)

@@ -51,6 +51,8 @@ type Fault struct {
 	Nth int
 	// Count is how many calls are hit from there on; 0 means all.
 	Count int
+	// OnHit, if any, is called with each call that is hit, on the runtime's loop.
+	OnHit func()
 }
 
 // FaultError is an error of a call.

@@ -71,11 +71,19 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 func (r *Runner) programOf(c *records.Container) *program.Program {
 	for i := range r.Options.Programs {
 		if p := &r.Options.Programs[i]; p.Match.Matches(c.Sandbox.Metadata, c.Config, c.Image.Tags) {
+			if r.matched == nil {
+				r.matched = make([]bool, len(r.Options.Programs))
+			}
+			r.matched[i] = true
 			return p
 		}
 	}
 	return nil
 }
+
+// Matched reports of each program, in the order of Options.Programs, whether a container
+// that was started took it; nil while none did.
+func (r *Runner) Matched() []bool { return r.matched }
 
 // runcCreate is what containerd says before runc's own words.
 const runcCreate = "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "

@@ -50,6 +50,8 @@ type Runner struct {
 	Warner   *records.Warner
 	// Event tells those who stream container events (EventedPLEG).
 	Event func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
+
+	matched []bool // by program
 }
 
 // Options are those of the runtime's Options that concern programs. Behave, if any, comes before

@@ -58,11 +58,12 @@ func (p *performance) build() error {
 	}
 	p.engine = expect.New(compiled, p.state, expect.Options{})
 	p.watch()
+	p.watchNamed()
 	if err := p.addNodes(); err != nil {
 		return err
 	}
 	for i := range spec.API.Faults {
-		spec.API.Faults[i].Begin(stage{p, ""}, "")
+		spec.API.Faults[i].Begin(stage{p, fmt.Sprintf("%s: spec.api.faults[%d]", p.s.Pos.File, i)}, "")
 	}
 	for i := range spec.Timeline {
 		a := &spec.Timeline[i]

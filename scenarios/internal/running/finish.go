@@ -13,11 +13,14 @@ import (
 // the result always holds what was found out.
 func (p *performance) finish(early bool) {
 	res := p.result
-	res.Warnings = p.journal.warnings
 	end := p.cluster.Now()
 	// In real time a run ends early on purpose.
 	early = early || end < p.s.Spec.Duration && p.opts.Real == nil // there nothing was left to decide
 	verdicts := p.engine.Finish(end, early)
+	if !early && p.opts.Real == nil {
+		p.warnOfMissed()
+	}
+	res.Warnings = p.journal.warnings
 	res.Passed = len(res.Errors) == 0 && !res.Interrupted
 	for _, v := range verdicts {
 		out := result.Verdict{Verdict: v}

@@ -104,6 +104,9 @@ type performance struct {
 	wallAt time.Time
 	// endless: a session's.
 	endless bool
+	// atEnd is looked at when the run has come to its end.
+	atEnd  []func()
+	missed *missed
 }
 
 // Run runs a scenario and judges its expectations. The error is an internal

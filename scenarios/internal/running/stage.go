@@ -23,6 +23,10 @@ func (s stage) Nodes() []string                         { return s.s.NodeNames()
 func (s stage) Seed() uint64                            { return s.seed }
 func (s stage) Later(at time.Duration, do func() error) { s.agenda.add(at, false, do) }
 func (s stage) Warn(text string)                        { s.journal.warn(text) }
+func (s stage) AtEnd(do func())                         { s.atEnd = append(s.atEnd, do) }
+
+// Missed warns with the action's place.
+func (s stage) Missed(what string) { s.journal.warn(cmp.Or(s.who, "spec.api.faults") + ": " + what) }
 
 // Host is the machine outside, if the run has one.
 func (s stage) Host() *sim.Host {

@@ -42,6 +42,9 @@ type Fault struct {
 	// Probability is how likely a request is hit; 0 means always. Watches in
 	// progress are only broken by faults that always hit.
 	Probability float64
+	// OnHit, if any, is called on the server's loop with each request and each watch that the
+	// fault is about.
+	OnHit func()
 
 	n uint64
 }
@@ -66,6 +69,13 @@ func (f *Fault) matches(node string, r *Request) bool {
 	return is(f.Node, node) && is(f.Verb, r.Verb) && is(f.Resource, resource) && is(f.Namespace, r.Namespace) && is(f.Name, r.Name)
 }
 
+// noteHit tells of a hit who wants to know.
+func (f *Fault) noteHit() {
+	if f.OnHit != nil {
+		f.OnHit()
+	}
+}
+
 // Faults are those that act now.
 type Faults struct {
 	l    *loop.Loop
@@ -82,6 +92,7 @@ func (fs *Faults) FateOf(who string, r *Request) Fate {
 		if !f.matches(who, r) {
 			continue
 		}
+		f.noteHit()
 		if f.Probability > 0 {
 			f.n++
 			if fs.l.Float64("api/fault", who+"/"+r.Verb+"/"+r.Resource, f.n) >= f.Probability {
@@ -105,6 +116,7 @@ func (fs *Faults) Cuts(who, resource string) (drop, refuse bool) {
 	r := Request{Verb: "watch", Resource: resource}
 	for _, f := range fs.list {
 		if f.Probability == 0 && f.matches(who, &r) {
+			f.noteHit()
 			drop = drop || f.Drop
 			refuse = refuse || f.Refuse
 		}
@@ -118,6 +130,7 @@ func (fs *Faults) Lag(who, resource string) (d time.Duration) {
 	r := Request{Verb: "watch", Resource: resource}
 	for _, f := range fs.list {
 		if f.Verb == r.Verb && f.Probability == 0 && f.matches(who, &r) {
+			f.noteHit()
 			d += f.Latency
 		}
 	}
