@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	cadvisorapi "github.com/google/cadvisor/info/v1"
 	dto "github.com/prometheus/client_model/go"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -303,8 +304,8 @@ func (h Host) Checkpoint(ctx context.Context, t server.Target, timeout int64) (s
 	return req.Location, h.kl.opts.RuntimeService.CheckpointContainer(ctx, req)
 }
 
-// Metrics implements server.Host. It waits for those of resources only. There is no
-// cAdvisor here, so its path has none.
+// Metrics implements server.Host. It waits for those of resources and of cAdvisor
+// only.
 func (h Host) Metrics(ctx context.Context, of server.MetricsPath) ([]*dto.MetricFamily, error) {
 	if err := h.ready(); err != nil {
 		return nil, err
@@ -321,8 +322,27 @@ func (h Host) Metrics(ctx context.Context, of server.MetricsPath) ([]*dto.Metric
 			return metrics.Resources(nil), nil
 		}
 		return metrics.Resources(s), nil
+	case server.CAdvisorMetrics:
+		return h.cadvisor(ctx)
 	}
 	return nil, nil
+}
+
+// cadvisor are the metrics of the machine and of each cgroup.
+func (h Host) cadvisor(ctx context.Context) ([]*dto.MetricFamily, error) {
+	m := h.kl.opts.Machine
+	capacity := m.Capacity()
+	cores := int(capacity.Cpu().Value())
+	machine := &cadvisorapi.MachineInfo{
+		Timestamp: h.kl.l.Now(), NumCores: cores, NumPhysicalCores: cores, NumSockets: 1, MachineID: m.MachineID(), SystemUUID: m.SystemUUID(), BootID: m.BootID(),
+		MemoryCapacity: uint64(capacity.Memory().Value()),
+	}
+	version := &cadvisorapi.VersionInfo{KernelVersion: m.KernelVersion(), ContainerOsVersion: m.OSImage()}
+	of, err := h.kl.usage.Cgroups(ctx, h.kl.opts.RuntimeService, machine, version)
+	if err != nil {
+		return nil, err
+	}
+	return metrics.CAdvisor(of, h.kl.l.Now())
 }
 
 // state is what metrics show of the kubelet as it is.

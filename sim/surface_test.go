@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +146,27 @@ func TestSurface(t *testing.T) {
 				t.Errorf("%s: %s is not in the recording", tc.path, f)
 			}
 		}
+	}
+}
+
+// TestCAdvisor holds that cgroups have cAdvisor's metrics, with the labels of pods and
+// containers.
+func TestCAdvisor(t *testing.T) {
+	body := surface(t, 90*time.Second, "/metrics/cadvisor")["/metrics/cadvisor"].Body.String()
+	for _, want := range []string{
+		`container_memory_working_set_bytes{container="",id="/",image="",name="",namespace="",pod=""} `,
+		`container_cpu_usage_seconds_total{container="",cpu="total",id="/kubepods",image="",name="",namespace="",pod=""} `,
+		`container_spec_memory_limit_bytes{container="main",id="/kubepods/burstable/pod`,
+		`image="registry.local/busybox:1.35",name="`,
+		`container_fs_usage_bytes{container="",device="/dev/vda1",id="/"`,
+		`container_network_receive_bytes_total{container="",id="/",image="",interface="eth0"`,
+		"\nmachine_memory_bytes{", "\ncadvisor_version_info{", "\ncontainer_pressure_cpu_waiting_seconds_total{", "\ncontainer_scrape_error 0\n",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("%.3000s", body)
 	}
 }

@@ -30,3 +30,21 @@ func TestPressure(t *testing.T) {
 		}
 	})
 }
+
+// TestCgroupList walks this machine's own cgroups, with everything that is there to read.
+func TestCgroupList(t *testing.T) {
+	onLoop(t, func(ctx context.Context) {
+		m, err := open(nil, cgroupRoot, procRoot)
+		if err != nil {
+			t.Skip(err)
+		}
+		all, err := m.Cgroups(ctx)
+		if err != nil || len(all.List) == 0 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		root := all.List[0]
+		if s := root.Stats[0]; root.Name != "/" || !root.Spec.HasCpu || s.Cpu.Usage.Total == 0 || s.Memory.Usage == 0 || s.Processes.ProcessCount == 0 || len(s.Network.Interfaces) == 0 {
+			t.Errorf("the root: %+v, %+v", root.Spec, s)
+		}
+	})
+}
