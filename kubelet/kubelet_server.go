@@ -12,6 +12,7 @@ import (
 	cadvisorapi "github.com/google/cadvisor/info/v1"
 	dto "github.com/prometheus/client_model/go"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
@@ -359,6 +360,17 @@ func (h Host) state() *metrics.State {
 	}
 	if last := kl.pleg.LastRelist(); !last.IsZero() {
 		s.LastRelist = float64(last.UnixNano()) / 1e9
+	}
+	s.Working = kl.workers.Working(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
+	for _, g := range kl.settings.gates.All() {
+		s.Gates = append(s.Gates, metrics.Gate(g))
+	}
+	if m := kl.containers.cpuManager; m != nil {
+		s.SharedCPUs, s.ExclusiveCPUs = m.Pools()
+		s.CPUPinnings, s.CPUPinningErrors = m.Pinnings, m.PinningErrors
+	}
+	if m := kl.containers.memoryManager; m != nil {
+		s.MemoryPinnings, s.MemoryPinningErrors = m.Pinnings, m.PinningErrors
 	}
 	kl.pods.Each(func(pod *v1.Pod) {
 		static := kubetypes.IsStaticPod(pod)

@@ -108,14 +108,14 @@ func (kl *Kubelet) makeKnownPods() {
 	known.pods = kubepod.NewManager()
 	known.podCache = kubecontainer.NewCache()
 	known.workers = podworkers.New(podworkers.Options{
-		Group: kl.g, Cache: known.podCache, Queue: queue.NewWorkQueue(), Recorder: kl.recorder,
+		Group: kl.g, Metrics: kl.metrics, Cache: known.podCache, Queue: queue.NewWorkQueue(), Recorder: kl.recorder,
 		Resync: kl.cfg.SyncFrequency.Duration, Log: kl.log,
 		RequestRelist: func(uid types.UID) { kl.pleg.RequestRelist(uid) },
 		Changed:       func() { kl.volumes.PodsChanged() },
 		FirstSeen:     known.podConfig.FirstSeen,
 		Cancelled:     func(uid types.UID) { kl.probes.Cancel(uid); kl.volumes.CancelWait(uid) },
 	})
-	o := status.Options{Loop: kl.l, PodManager: known.pods, DeletionSafety: deletionSafety{known}, Log: kl.log}
+	o := status.Options{Metrics: kl.metrics, Loop: kl.l, PodManager: known.pods, DeletionSafety: deletionSafety{known}, Log: kl.log}
 	if kl.client != nil {
 		o.Client = kl.client
 	}

@@ -68,7 +68,8 @@ func TestKubeletMetrics(t *testing.T) {
 		`kubelet_active_pods{static=""}`: 1, `kubelet_started_pods_total{}`: 1, `kubelet_started_containers_total{container_type="container"}`: 1,
 		`kubelet_pod_start_duration_seconds{}`: 1, `kubelet_containers_per_pod_count{}`: 1,
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"}`: 1, `kubelet_runtime_operations_total{operation_type="pull_image"}`: 1,
-		`kubelet_node_name{node="worker"}`: 1,
+		`kubelet_node_name{node="worker"}`: 1, `kubelet_working_pods{config="desired",lifecycle="sync",static=""}`: 1,
+		`kubelet_image_manager_ensure_image_requests_total{present_locally="false",pull_policy="ifnotpresent",pull_required="true"}`: 1,
 	} {
 		if seen[name] != want {
 			t.Errorf("%s: %v, want %v", name, seen[name], want)

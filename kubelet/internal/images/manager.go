@@ -3,6 +3,7 @@ package images
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/credentialprovider"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
 
 // ImageService is what the manager needs of the CRI's image service.
@@ -66,6 +68,8 @@ type Options struct {
 	// Pulls is optional; nil means that every pod may use every image that is
 	// present.
 	Pulls PullManager
+	// Metrics counts; nil: nobody does.
+	Metrics *metrics.Kubelet
 	// GateOff tells that the gate KubeletEnsureSecretPulledImages is off; Pulls
 	// is nil then.
 	GateOff bool
@@ -128,6 +132,8 @@ type Request struct {
 // reason as the error and the message that belongs to it (upstream
 // images/image_manager.go).
 func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, message string, err error) {
+	var present, required *bool
+	defer func() { m.o.Metrics.Image(strings.ToLower(string(r.Policy)), present, required) }()
 	image, perr := ApplyDefaultTag(r.Image)
 	if perr != nil {
 		msg := fmt.Sprintf("Failed to apply default image tag %q: %v", r.Image, perr)
@@ -137,10 +143,17 @@ func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, m
 	spec := m.spec(r, image)
 	if r.Policy != v1.PullAlways {
 		ref, msg, done, err := m.usePresent(ctx, r, spec)
+		if !errors.Is(err, kubecontainer.ErrImageInspect) {
+			present = new(ref != "")
+		}
 		if done {
+			if ref != "" {
+				required = new(false)
+			}
 			return ref, msg, err
 		}
 	}
+	required = new(true)
 	return m.pull(ctx, r, spec)
 }
 
@@ -185,7 +198,7 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 		m.event(r, v1.EventTypeWarning, "ErrImageNeverPull", msg)
 		return "", msg, true, kubecontainer.ErrImageNeverPull
 	}
-	return "", "", false, nil
+	return ref, "", false, nil
 }
 
 // presentMessage is the same string for pods of one image that come together. end

@@ -236,9 +236,10 @@ func New(o Options) (*Manager, error) {
 	m.shared.noResources = m.resources.Of(nil, nil)
 	io := o.Images
 	io.NoAnnotations = o.Lean != nil
+	io.Metrics = o.Metrics
 	io.Loop, io.ImageService, io.Recorder = o.Loop, m.rt, o.Recorder
 	m.images = images.New(io)
-	m.hooks = lifecycle.HandlerRunner{Loop: o.Loop, Commands: m, HTTP: o.Network, Pods: hookPods{m}, Recorder: o.Recorder}
+	m.hooks = lifecycle.HandlerRunner{Loop: o.Loop, Commands: m, HTTP: o.Network, Pods: hookPods{m}, Recorder: o.Recorder, Metrics: o.Metrics}
 	return m, nil
 }
 

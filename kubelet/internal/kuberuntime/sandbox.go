@@ -37,7 +37,7 @@ func (m *Manager) createPodSandbox(ctx context.Context, pod *v1.Pod, attempt uin
 	}
 	begun := m.o.Loop.UnixNano()
 	id, err = m.rt.RunPodSandbox(ctx, config, handler)
-	m.o.Metrics.Sandbox(handler, m.o.Loop.UnixNano()-begun, err)
+	m.o.Metrics.Sandbox(handler, m.o.Loop.UnixNano()-begun, pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers, err)
 	if err != nil {
 		return "", nil, fmt.Sprintf("Failed to create sandbox for pod %q: %v", kubecontainer.PodDesc(pod), err), err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/probe/exec"
 	httpprobe "github.com/drydock-sim/drydock/kubelet/internal/probe/http"
 )
@@ -42,6 +43,7 @@ type HandlerRunner struct {
 	HTTP     httpprobe.Transport
 	Pods     PodStatusProvider
 	Recorder EventRecorder // nil: no events
+	Metrics  *metrics.Kubelet
 }
 
 // Run runs a hook of a container and waits for its end; nothing but ctx limits
@@ -61,6 +63,7 @@ func (r *HandlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod
 		}
 	case h.Sleep != nil:
 		if r.Loop.Sleep(ctx, time.Duration(h.Sleep.Seconds)*time.Second) != nil {
+			r.Metrics.SleepEnded()
 			return fmt.Sprintf("Sleep lifecycle hook (%d) for Container %q in Pod %q failed - error: %v",
 				h.Sleep.Seconds, c.Name, kubecontainer.PodDesc(pod), errSleepEnded), errSleepEnded
 		}

@@ -29,6 +29,23 @@ type State struct {
 	Relists, Syncs uint64
 	// Evictions are pods by signal.
 	Evictions map[string]uint64
+	// Working are the pods' workers.
+	Working map[Working]int
+	// SharedCPUs are left to containers without CPUs of their own, ExclusiveCPUs are
+	// given out.
+	SharedCPUs, ExclusiveCPUs int
+	// CPUPinnings and MemoryPinnings are containers that asked for CPUs or memory of
+	// their own.
+	CPUPinnings, CPUPinningErrors, MemoryPinnings, MemoryPinningErrors uint64
+	Gates                                                              []Gate
+	// Started is when the kubelet did, in s since the Unix epoch.
+	Started float64
+}
+
+// Gate is a feature gate with its stage: ALPHA, BETA, "" for GA, or DEPRECATED.
+type Gate struct {
+	Name, Stage string
+	On          bool
 }
 
 // Gather makes the families, by name.
@@ -54,6 +71,8 @@ func (k *Kubelet) Gather(s *State) []*dto.MetricFamily {
 		b.counter("kubelet_evictions", s.Evictions[signal], "eviction_signal", signal)
 	}
 	k.counted(b, s)
+	k.labelled(b, s)
+	k.plain(b, s)
 	slices.SortFunc(b.out, func(a, c *dto.MetricFamily) int { return cmp.Compare(a.GetName(), c.GetName()) })
 	return b.out
 }
@@ -105,6 +124,30 @@ func (k *Kubelet) counted(b *builder, s *State) {
 	for _, reason := range sorted(k.rejections) {
 		b.counter("kubelet_admission_rejections_total", k.rejections[reason], "reason", reason)
 	}
+}
+
+// plain adds what has no labels.
+func (k *Kubelet) plain(b *builder, s *State) {
+	for _, c := range [...]struct {
+		name string
+		n    uint64
+	}{
+		{"kubelet_sleep_action_terminated_early_total", k.SleepsEnded},
+		{"kubelet_started_user_namespaced_pods_total", k.UserNamespaced},
+		{"kubelet_started_user_namespaced_pods_errors_total", k.UserNamespacedErrors},
+		{"kubelet_orphaned_runtime_pods_total", k.Orphaned},
+		{"kubelet_cpu_manager_pinning_requests_total", s.CPUPinnings},
+		{"kubelet_cpu_manager_pinning_errors_total", s.CPUPinningErrors},
+		{"kubelet_memory_manager_pinning_requests_total", s.MemoryPinnings},
+		{"kubelet_memory_manager_pinning_errors_total", s.MemoryPinningErrors},
+	} {
+		b.counter(c.name, c.n)
+	}
+	b.counter("kubelet_restarted_pods_total", k.Restarted[0], "static", "")
+	b.counter("kubelet_restarted_pods_total", k.Restarted[1], "static", "true")
+	b.gauge("kubelet_cpu_manager_shared_pool_size_millicores", float64(1000*s.SharedCPUs))
+	b.gauge("kubelet_cpu_manager_exclusive_cpu_allocation_count", float64(s.ExclusiveCPUs))
+	b.histogram("kubelet_pod_status_sync_duration_seconds", &k.statusSync, statusBuckets, 0, 0)
 }
 
 // sorted are a map's keys in order.

@@ -64,7 +64,7 @@ func TestShapes(t *testing.T) {
 	for o := range operations {
 		k.Call(o, 1e6, errors.New("down"))
 	}
-	k.Sandbox("", 1e9, errors.New("down"))
+	k.Sandbox("", 1e9, true, errors.New("down"))
 	k.Started(Container)
 	k.StartFailed(Container, "ErrImagePull")
 	k.Relist(1e6, 1e9)
@@ -72,6 +72,9 @@ func TestShapes(t *testing.T) {
 	k.PodCreated(2, 1e6)
 	k.PodRuns(1e9)
 	k.Rejected("OutOfcpu")
+	k.Image("always", nil, nil)
+	k.Ended(Container, 1, "Error")
+	k.StatusSent(1e6)
 	s := &State{NodeName: "n", CgroupVersion: 2, Containers: map[string]int{"running": 1}, Evictions: map[string]uint64{"memory.available": 1}}
 	n := uint64(1)
 	pod := statsapi.PodStats{PodRef: statsapi.PodReference{Name: "p", Namespace: "d"}}

@@ -109,6 +109,23 @@ type Kubelet struct {
 	workerStart, podStart  Histogram
 	containersPerPod       Histogram
 	rejections             map[string]uint64
+
+	Counters
+	ensured    map[ensured]uint64
+	ended      map[ended]uint64
+	statusSync Histogram
+}
+
+// Counters need no label.
+type Counters struct {
+	// SleepsEnded are lifecycle hooks that slept when the container ended.
+	SleepsEnded uint64
+	// UserNamespaced are the sandboxes of pods with a user namespace of their own.
+	UserNamespaced, UserNamespacedErrors uint64
+	// Restarted are pods that came again with the UID of one that ended, by whether they
+	// are static; Orphaned are those that only the runtime knew.
+	Restarted [2]uint64
+	Orphaned  uint64
 }
 
 // workerOperations are the labels of a worker's runs.
@@ -133,8 +150,9 @@ func (k *Kubelet) Call(o Operation, took int64, err error) {
 	}
 }
 
-// Sandbox counts a sandbox that was to be made, with its handler, in ns.
-func (k *Kubelet) Sandbox(handler string, took int64, err error) {
+// Sandbox counts a sandbox that was to be made, with its handler, in ns; userns: with a
+// user namespace of its own.
+func (k *Kubelet) Sandbox(handler string, took int64, userns bool, err error) {
 	if k == nil {
 		return
 	}
@@ -148,6 +166,12 @@ func (k *Kubelet) Sandbox(handler string, took int64, err error) {
 	}
 	h.Observe(float64(took)/1e9, defaultBuckets)
 	k.StartedPods++
+	if userns {
+		k.UserNamespaced++
+		if err != nil {
+			k.UserNamespacedErrors++
+		}
+	}
 	k.Started(PodSandbox)
 	if err != nil {
 		k.StartedPodErrors++

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 )
@@ -69,6 +70,8 @@ type Options struct {
 	Recorder interface {
 		Event(ref *v1.ObjectReference, eventtype, reason, message string)
 	}
+	// Metrics counts; nil: nobody does.
+	Metrics *metrics.Kubelet
 	// Resync is syncFrequency.
 	Resync time.Duration
 	// RequestRelist asks the PLEG for a relist of one pod; may be nil.
@@ -396,6 +399,18 @@ func (w *Workers) remove(s *record) {
 	w.statics.release(s.fullName(), s.uid())
 }
 
+// restarted counts a pod that came again before it had ended.
+func (w *Workers) restarted(s *record) {
+	if w.Metrics == nil {
+		return
+	}
+	i := 0
+	if s.active.Pod != nil && kubetypes.IsStaticPod(s.active.Pod) {
+		i = 1
+	}
+	w.Metrics.Restarted[i]++
+}
+
 // SyncKnownPods tells the workers which pods the sources have. Records of
 // others are driven to their end and removed. It reports whether it did anything,
 // and whether such a record is left.
@@ -406,6 +421,9 @@ func (w *Workers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bo
 		switch w.records.syncKnown(s, orphan) {
 		case removeRecord:
 			acted = true
+			if s.restartRequested && !orphan {
+				w.restarted(s)
+			}
 			w.remove(s)
 			continue
 		case replayRecord:
@@ -416,6 +434,29 @@ func (w *Workers) SyncKnownPods(desired func(types.UID) bool) (orphans, acted bo
 		orphans = orphans || orphan
 	}
 	return orphans, acted
+}
+
+// Working counts the workers by how far they have come.
+func (w *Workers) Working(desired func(types.UID) bool) map[metrics.Working]int {
+	out := map[metrics.Working]int{}
+	for uid, s := range w.records.byUID { //drydock:unordered counts
+		at := metrics.Working{Config: "desired", Lifecycle: s.workType().String()}
+		pod := s.active.Pod
+		if s.pending != nil && s.pending.Pod != nil {
+			pod = s.pending.Pod
+		}
+		switch {
+		case pod == nil:
+			at.Config, at.Static = "runtime_only", "unknown"
+		case !desired(uid):
+			at.Config = "orphan"
+		}
+		if pod != nil && kubetypes.IsStaticPod(pod) {
+			at.Static = "true"
+		}
+		out[at]++
+	}
+	return out
 }
 
 // Known reports whether there is a record of the UID.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 )
 
@@ -50,7 +51,9 @@ type PodClient interface {
 
 // Options configure a Manager.
 type Options struct {
-	Loop *loop.Loop
+	// Metrics counts; nil: nobody does.
+	Metrics *metrics.Kubelet
+	Loop    *loop.Loop
 	// Client is nil in standalone mode: statuses are kept and never sent.
 	Client         PodClient
 	PodManager     PodManager
@@ -437,6 +440,9 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	if e.sentVersion >= e.version {
 		e.firstUnsent = now.UnixNano()
 	}
+	m.countEnds(old.InitContainerStatuses, s.InitContainerStatuses, metrics.InitContainer)
+	m.countEnds(old.ContainerStatuses, s.ContainerStatuses, metrics.Container)
+	m.countEnds(old.EphemeralContainerStatuses, s.EphemeralContainerStatuses, metrics.EphemeralContainer)
 	e.setStatus(s, m.opts.Client != nil)
 	e.version++
 	m.changed(e)
@@ -448,6 +454,17 @@ func (m *Manager) store(pod *v1.Pod, s *v1.PodStatus, force, finished bool) {
 	m.mark(e)
 	m.wantPartial = true
 	m.wake()
+}
+
+// countEnds counts the containers that are terminated now and were not before.
+func (m *Manager) countEnds(old, list []v1.ContainerStatus, of metrics.ContainerType) {
+	for i := range list {
+		end := list[i].State.Terminated
+		if end == nil || slices.ContainsFunc(old, func(o v1.ContainerStatus) bool { return o.Name == list[i].Name && o.State.Terminated != nil }) {
+			continue
+		}
+		m.opts.Metrics.Ended(of, end.ExitCode, end.Reason)
+	}
 }
 
 // setStatus takes a copy of s, in one piece with the API's object to be if it is

@@ -228,6 +228,7 @@ func (m *Manager) sync(ctx context.Context, u *update) {
 		}
 		pod = patched
 	}
+	m.opts.Metrics.StatusSent(m.opts.Loop.UnixNano() - e.firstUnsent)
 	e.sentUID, e.sentVersion = u.apiUID, u.version
 	m.progressed()
 	if !canBeDeleted(pod, u.finished) {

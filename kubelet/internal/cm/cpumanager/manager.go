@@ -83,6 +83,9 @@ type Manager struct {
 	// active ones yet.
 	admitting *v1.Pod
 	version   loop.Version
+	// Pinnings are containers that asked for CPUs of their own, PinningErrors those that
+	// did not get them.
+	Pinnings, PinningErrors uint64
 }
 
 // New returns a manager that knows what the checkpoint says. The error is
@@ -126,6 +129,20 @@ func (m *Manager) Start() error {
 	return nil
 }
 
+// Pools are how many CPUs containers share, and how many are given out.
+func (m *Manager) Pools() (shared, exclusive int) {
+	if m.policy == nil {
+		return 0, 0
+	}
+	for _, uid := range m.state.Pods() {
+		for _, name := range m.state.Containers(uid) {
+			set, _ := m.state.Get(uid, name)
+			exclusive += set.Size()
+		}
+	}
+	return m.policy.available(m.state).Size(), exclusive
+}
+
 // Static reports whether containers can have CPUs of their own.
 func (m *Manager) Static() bool { return m.policy != nil }
 
@@ -140,6 +157,12 @@ func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
 	m.admitting = pod
 	m.removeStale()
 	changed, err := m.policy.allocate(m.state, pod, c)
+	if changed || err != nil {
+		m.Pinnings++
+	}
+	if err != nil {
+		m.PinningErrors++
+	}
 	if err != nil || !changed {
 		return err
 	}

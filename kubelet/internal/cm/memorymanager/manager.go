@@ -67,6 +67,9 @@ type Manager struct {
 	policy    *static // nil: policy None
 	state     *state.State
 	admitting *v1.Pod
+	// Pinnings are containers that asked for memory of their own, PinningErrors those
+	// that did not get it.
+	Pinnings, PinningErrors uint64
 }
 
 // New returns a manager. The error is upstream's; the kubelet can't start then.
@@ -154,6 +157,12 @@ func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
 	}
 	m.prepare(pod)
 	changed, err := m.policy.allocate(m.state, pod, c)
+	if changed || err != nil {
+		m.Pinnings++
+	}
+	if err != nil {
+		m.PinningErrors++
+	}
 	if err != nil || !changed {
 		return err
 	}
