@@ -20,6 +20,7 @@ func (c *Client) UsesFiles(podSandboxID string, config *runtimeapi.ContainerConf
 	made := &c.r.unmade
 	made.Sandbox, made.Config, made.Image = s, config, img
 	b, interpreted := c.r.run.Resolve(made)
+	interpreted = interpreted || c.r.run.AsProcess(made)
 	*made = records.Container{}
 	return interpreted || b.TerminationMessage != ""
 }

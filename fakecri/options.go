@@ -102,6 +102,10 @@ type Options struct {
 	// that ends by itself: its pod is not to restart it. Such a one exits 0 after a
 	// second; any other runs until it is stopped.
 	Ends func(pod *runtimeapi.PodSandboxMetadata, container string) bool
+	// Execs, if any, reports of a container whether its pod runs commands in it, as probes
+	// and hooks do. One with a known image's server then is a process, so that they are
+	// run beside it.
+	Execs func(pod *runtimeapi.PodSandboxMetadata, container string) bool
 	// Unknown, if any, is told once of each image of whose program nothing is known,
 	// unless Images lists it.
 	Unknown func(image string)

@@ -96,7 +96,7 @@ func New(opts Options) *Runtime {
 	r.net = podnet.New(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
 	r.run = &process.Runner{
 		Loop: l, Recorder: o.Recorder, Records: r.recs, Images: r.images, Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Output: r.out,
-		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil, Ends: o.Ends, Unknown: o.Unknown},
+		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil, Ends: o.Ends, Execs: o.Execs, Unknown: o.Unknown},
 	}
 	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Kernel: r.kern, Output: r.out, Warner: r.warner}
 	r.life = &lifecycle.Machine{

@@ -161,7 +161,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt.PodCIDR = podCIDR(index)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
 	rt.Far = &services{n: n}
-	rt.Ends, rt.Unknown = n.ends, n.unknownImage
+	rt.Ends, rt.Execs, rt.Unknown = n.ends, n.execs, n.unknownImage
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	rt.System = fakecri.SystemUsage{Memory: opts.Usage.Memory, CPU: opts.Usage.CPU, PIDs: opts.Usage.PIDs}
@@ -290,6 +290,41 @@ func (n *Node) ends(md *runtimeapi.PodSandboxMetadata, container string) bool {
 			return *c.RestartPolicy != v1.ContainerRestartPolicyAlways
 		default:
 			return pod.Spec.RestartPolicy == v1.RestartPolicyNever || pod.Spec.RestartPolicy == v1.RestartPolicyOnFailure
+		}
+	}
+	return false
+}
+
+// execs reports whether probes or hooks of a pod run commands in one of its containers.
+func (n *Node) execs(md *runtimeapi.PodSandboxMetadata, container string) bool {
+	if n.kubelet == nil {
+		return false
+	}
+	pod := n.kubelet.Pod(types.UID(md.Uid))
+	if pod == nil {
+		return false
+	}
+	for _, list := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
+		for i := range list {
+			if c := &list[i]; c.Name == container {
+				return runsCommands(c)
+			}
+		}
+	}
+	return false
+}
+
+func runsCommands(c *v1.Container) bool {
+	for _, p := range [...]*v1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if p != nil && p.Exec != nil {
+			return true
+		}
+	}
+	if l := c.Lifecycle; l != nil {
+		for _, h := range [...]*v1.LifecycleHandler{l.PostStart, l.PreStop} {
+			if h != nil && h.Exec != nil {
+				return true
+			}
 		}
 	}
 	return false

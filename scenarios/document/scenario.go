@@ -62,7 +62,7 @@ type Spec struct {
 	API API `json:"api,omitempty"`
 	// The control plane: a scheduler and all of kube-controller-manager's controllers unless said.
 	ControlPlane *ControlPlane `json:"controlPlane,omitempty"`
-	// What is known of container images; any other image can be pulled too, in 1s to 3s. busybox, alpine, debian, ubuntu, nginx, httpd, pause and agnhost, by the last part of the image's name, behave as those images do.
+	// What is known of container images; any other image can be pulled too, in 1s to 3s. Images that are known by the last part of their name (busybox, nginx, postgres, ...; docs/images.md lists them) behave as those images do.
 	Images []Image `json:"images,omitempty"`
 	// What containers do; the first program that matches a container counts. A container without one whose command is a shell script or another command of busybox runs that command; any other exits 0 after 1s if its pod does not restart it (and if it is an ordinary init container), else it runs until it is stopped, exits 0 on SIGTERM, serves the ports that it declares, answers on every port that a probe asks it on; and every command that is run in it exits 0.
 	Programs []Program `json:"programs,omitempty"`

@@ -47,6 +47,24 @@ func (r *Files) Read(name string) ([]byte, error) {
 	return r.Memory().ReadFile(name)
 }
 
+// Names lists a directory; what can't be read has none.
+func (r *Files) Names(dir string) []string {
+	if r.Host != nil {
+		at, err := r.Host.Canonical(Absolute(dir))
+		if err != nil {
+			return nil
+		}
+		names, _ := r.Host.Names(at)
+		return names
+	}
+	entries, _ := r.Memory().ReadDir(dir)
+	out := make([]string, len(entries))
+	for i, e := range entries {
+		out[i] = e.Name()
+	}
+	return out
+}
+
 // Write writes what nobody waits for.
 func (r *Files) Write(name string, data []byte) {
 	if r.Host != nil {

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"time"
 
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 )
 
 // This file is Kubernetes' test image agnhost, as far as it is servers.
 
 // agnhost is what the subcommands do.
-func agnhost(_ *runtimeapi.ContainerConfig, argv []string) *program.Behaviour {
+func agnhost(st *Start) *program.Behaviour {
+	argv := st.Argv
 	if path.Base(argv[0]) != "agnhost" {
 		return nil
 	}

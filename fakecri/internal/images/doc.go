@@ -10,11 +10,12 @@
 //
 // The files of the folder catalogue, one an image, say what is known of widely used
 // images: their configuration, the tree of files that they have, the server they
-// run, the client that probes run. To know another image is to add its file, and
+// run, the tools that probes run. To know another image is to add its file, and
 // nothing else. An entry of a scenario's catalogue wins over it, field by field.
-// known.go reads the files, server.go is what their servers answer, agnhost.go the
-// one image whose behaviour takes a program to say. testimages.go are the images of
-// the conformance checks, which package actor lists.
+// known.go reads the files, server.go is what their servers do, source.go where they
+// are told their ports, tool.go what their tools ask, agnhost.go the one image whose
+// behaviour takes a program to say. testimages.go are the images of the conformance
+// checks, which package actor lists.
 //
 // # What is shared
 //

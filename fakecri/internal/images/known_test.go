@@ -15,7 +15,7 @@ import (
 // has files that there are.
 func TestCatalogue(t *testing.T) {
 	c := newCatalogue()
-	trees := append(testTrees(), "", treeBusybox, treeAlpine, treeDebian, treePause, treePredefinedGroup)
+	trees := append(testTrees(), "", treeBusybox, treeAlpine, treeDebian, treePause, treePredefinedGroup, treeDistroless)
 	for i, k := range c.all() {
 		if name := c.names[i]; c.find("docker.io/any/"+name) != k {
 			t.Errorf("%s: not found by its name", name)
@@ -23,11 +23,11 @@ func TestCatalogue(t *testing.T) {
 		if !slices.Contains(trees, k.Tree) {
 			t.Errorf("%s: no files %q", c.names[i], k.Tree)
 		}
-		if len(k.Entrypoint)+len(k.Cmd) == 0 {
+		if len(k.Entrypoint)+len(k.Cmd) == 0 && !k.Closed {
 			t.Errorf("%s: runs nothing", c.names[i])
 		}
 	}
-	if k := c.find("quay.io/suite/hostnet-nginx-amd64"); k == nil || k.Server.Port != 12003 || k.Server.Root == "" {
+	if k := c.find("quay.io/suite/hostnet-nginx-amd64"); k == nil || k.Server.Ports[0].Port != 12003 || k.Server.Root == "" {
 		t.Errorf("what begins as a known image is %+v", k)
 	}
 	if k := c.find("docker.io/library/nobody-knows"); k != nil {
@@ -38,7 +38,7 @@ func TestCatalogue(t *testing.T) {
 // TestMissingPages: a server of files has only what its image has, unless somebody
 // brings pages or a configuration along.
 func TestMissingPages(t *testing.T) {
-	s := &server{Programs: []string{"nginx"}, Port: 80, Page: "welcome", Root: "/srv/html", Config: []string{"/etc/nginx/conf.d"}}
+	s := &server{Programs: []string{"nginx"}, Ports: []port{{Port: 80}}, Page: "welcome", Root: "/srv/html", Config: []string{"/etc/nginx/conf.d"}}
 	for _, c := range []struct {
 		mount, path string
 		want        int
@@ -51,7 +51,7 @@ func TestMissingPages(t *testing.T) {
 			config.Mounts = []*runtimeapi.Mount{{ContainerPath: c.mount}}
 		}
 		req := httptest.NewRequest(http.MethodGet, c.path, nil)
-		if code, _ := s.daemon()(config, []string{"nginx"}).Ports[0].Answer(program.Asked{Server: noFiles{}, Req: req}); code != c.want {
+		if code, _ := s.daemon()(&Start{Config: config, Argv: []string{"nginx"}}).Ports[0].Answer(program.Asked{Server: noFiles{}, Req: req}); code != c.want {
 			t.Errorf("%s with %q mounted: %d, want %d", c.path, c.mount, code, c.want)
 		}
 	}

@@ -24,18 +24,15 @@ import (
 type Trees struct {
 	images map[string]*memfs.Image
 	// applets are all programs but the shell, names those of busybox.
-	applets kernel.Commands
-	names   []string
-	Table   *imageTable
-	// catalogue is complete.
+	applets   kernel.Commands
+	names     []string
+	Table     *imageTable
 	catalogue *catalogue
 }
 
 // NewTrees returns what New fills.
 func NewTrees() *Trees {
-	t := newTrees(newCatalogue())
-	t.catalogue.all()
-	return t
+	return newTrees(newCatalogue())
 }
 
 // newTrees returns trees of a store's own, or those that stores will share.
@@ -55,6 +52,8 @@ const (
 	treeAlpine  = "alpine"
 	treeDebian  = "debian"
 	treePause   = "pause"
+	// treeDistroless has no programs.
+	treeDistroless = "distroless"
 	// treePredefinedGroup is busybox with a user whom a group has.
 	treePredefinedGroup = "predefined-group"
 )
@@ -65,7 +64,7 @@ func (t *Trees) prepare(l *loop.Loop, images []Image) {
 		t.applets = busybox.Commands()
 		t.names = append(busybox.Applets(), "ash", "sh")
 		sort.Strings(t.names)
-		for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause) {
+		for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause, treeDistroless) {
 			t.Tree(l, name, nil)
 		}
 	}
@@ -103,6 +102,8 @@ func (t *Trees) Tree(l *loop.Loop, name string, commands []string) *memfs.Image 
 		err = rootfs.Busybox(f, t.names)
 	case treeAlpine, treeDebian:
 		err = t.populateLinux(f, name)
+	case treeDistroless:
+		err = populateDistroless(f)
 	case treePredefinedGroup:
 		err = t.populatePredefinedGroup(f)
 	case treePause:
@@ -163,6 +164,23 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 		}
 	}
 	return nil
+}
+
+// populateDistroless makes a tree with users and no programs.
+func populateDistroless(f *memfs.FS) error {
+	for _, dir := range []string{"/bin", "/dev", "/etc", "/home/nonroot", "/proc", "/root", "/sys", "/tmp", "/usr/bin", "/var"} {
+		if err := f.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := f.Chmod("/tmp", fs.ModeSticky|0o777); err != nil {
+		return err
+	}
+	users := "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
+	if err := f.WriteFile("/etc/passwd", []byte(users), 0o644); err != nil {
+		return err
+	}
+	return f.WriteFile("/etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"), 0o644)
 }
 
 // populatePredefinedGroup makes busybox with a user whom the image's files put into a

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -174,8 +175,12 @@ func (a *answer) http(req *http.Request) (int, []byte, error) {
 		return code, []byte(body), nil
 	}
 	code, body, speaks := a.port.Http(path, a.at)
-	// The port is there, and speaks something else: gRPC, or nothing.
-	if !speaks {
+	// The port is there, and speaks something else: gRPC, or a protocol of its own, whose
+	// servers commonly close on what they don't understand.
+	switch {
+	case a.port.Raw:
+		return 0, nil, io.EOF
+	case !speaks:
 		return 0, nil, errNotHTTP
 	}
 	return code, []byte(body), nil

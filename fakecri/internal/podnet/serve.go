@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
@@ -84,6 +85,9 @@ func (r *Net) Unserve(c *records.Container) {
 // request follows another.
 func (r *Net) handler(p *records.Process, port *program.Port) kernel.Handler {
 	return func(data []byte) (kernel.Answer, bool) {
+		if port.Raw {
+			return talk(port, data), true
+		}
 		head := headEnd(data)
 		if head == 0 {
 			return kernel.Answer{}, false
@@ -108,6 +112,17 @@ func (r *Net) handler(p *records.Process, port *program.Port) kernel.Handler {
 		text := fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", code, http.StatusText(code), len(body), body)
 		return kernel.Answer{Data: []byte(text), After: r.drawLatency(p.Container, port), Close: true}, true
 	}
+}
+
+// talk is what a port says that speaks a protocol of its own.
+func talk(port *program.Port, data []byte) kernel.Answer {
+	words := strings.TrimSpace(string(data))
+	for _, t := range port.Talks {
+		if t.Ask == words {
+			return kernel.Answer{Data: []byte(t.Say), Close: true}
+		}
+	}
+	return kernel.Answer{Close: true}
 }
 
 // headEnd is where a request's head ends, 0 if that is not there yet. Bare newlines are accepted,

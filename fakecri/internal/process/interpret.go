@@ -8,6 +8,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/internal/accounts"
 	"github.com/drydock-sim/drydock/fakecri/internal/busybox"
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
@@ -46,9 +47,11 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	// Commands that a scenario states are the image's: what is known of it counts no
 	// more.
 	if k := src.Known; k != nil && k.Daemon != nil && src.Commands == nil {
-		if b := k.Daemon(c.Config, argv); b != nil {
+		start := &images.Start{Config: c.Config, Argv: argv, Env: func() []string { return r.Environment(c, "/") }, Files: mounted{r.Files, c.Config.Mounts}}
+		if b := k.Daemon(start); b != nil {
 			return b, false
 		}
+		argv = src.Unwrapped(argv)
 	}
 	trees := r.Images.AllTrees()
 	switch {
@@ -56,7 +59,13 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		return program.DefaultBehaviour, !src.States(argv[0]) || trees.Has(path.Base(argv[0]))
 	// An image with other commands than its tree's is not closed: what it has besides
 	// is not known, and its default behaviour is to run.
-	case src.Known != nil && src.Known.Closed, trees.Runs(argv[0]):
+	case trees.Runs(argv[0]):
+		return program.DefaultBehaviour, true
+	case src.Runs(argv): // but with something that nobody knows
+	case src.Known != nil && src.Known.Closed:
+		return program.DefaultBehaviour, true
+	}
+	if _, ok := r.Images.Tool(src, argv, nil); ok && src.Known != nil {
 		return program.DefaultBehaviour, true
 	}
 	// The author may think that the script runs.
@@ -64,6 +73,20 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		r.Warner.WarnScript(c, argv)
 	}
 	return r.unknown(c), false
+}
+
+// AsProcess reports whether a container whose behaviour is known without running
+// anything is to have a process all the same, beside which others can be run. What a
+// scenario states as a Program stays without one: its author has said all that it does.
+func (r *Runner) AsProcess(c *records.Container) bool {
+	if r.programOf(c) != nil {
+		return false
+	}
+	if r.Options.Interpret {
+		return true
+	}
+	k := c.Image.Source.Known
+	return r.Options.Execs != nil && k != nil && k.Daemon != nil && r.Options.Execs(c.Sandbox.Metadata, c.Config.Metadata.Name)
 }
 
 // programOf returns the first program that matches the container, or nil. The order of the list
@@ -104,9 +127,11 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 		in.Group.Kill()
 		return nil, err
 	}
-	argv := c.Argv()
+	argv := c.Image.Source.Unwrapped(c.Argv())
 	if stated != nil {
-		in.Stated, argv = stated, c.StatedArgv()
+		if in.Stated = stated; len(argv) == 0 {
+			argv = c.StatedArgv()
+		}
 		r.installStated(in, argv)
 	}
 	in.PIDs = r.pidNamespace(c, pk)

@@ -60,8 +60,9 @@ type Options struct {
 	Programs              []program.Program
 	Behave                func(pod *runtimeapi.PodSandboxConfig, container *runtimeapi.ContainerConfig) *program.Behaviour
 	Interpret, Attachable bool
-	// Ends and Unknown are those of the runtime's options.
+	// Ends, Execs and Unknown are those of the runtime's options.
 	Ends    func(pod *runtimeapi.PodSandboxMetadata, container string) bool
+	Execs   func(pod *runtimeapi.PodSandboxMetadata, container string) bool
 	Unknown func(image string)
 }
 
@@ -103,9 +104,7 @@ func (r *Runner) Start(c *records.Container) error {
 	p := &records.Process{Container: c, Behaviour: b, StartedAt: now}
 	var late *lateExecError
 	var stated *program.Behaviour
-	// What a scenario states as a Program stays without a process even then: its
-	// author has said all that it does.
-	if r.Options.Interpret && !interpret && r.programOf(c) == nil {
+	if !interpret && r.AsProcess(c) {
 		stated, interpret = b, true
 	}
 	if interpret {

@@ -2,7 +2,10 @@ package process
 
 import (
 	"context"
+	"path"
+	"time"
 
+	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/kernel"
@@ -43,9 +46,8 @@ func (r *Runner) standIn(in *records.Interpreted) func(name string) kernel.Comma
 	return func(name string) kernel.Command {
 		return func(ctx context.Context, p *kernel.Process) int {
 			// A client of a known server (redis-cli ping and its like) has a known answer.
-			if out := r.Images.ClientAnswer(p.Argv); out != "" {
-				_, _ = p.FD(1).Write(ctx, []byte(out))
-				return 0
+			if t, ok := r.Images.Tool(src, p.Argv, p.Env); ok {
+				return r.runTool(ctx, in, p, t)
 			}
 			if b := r.serverOf(in, p); b != nil {
 				return r.serve(in, ctx, p, b)
@@ -56,6 +58,31 @@ func (r *Runner) standIn(in *records.Interpreted) func(name string) kernel.Comma
 	}
 }
 
+// runTool asks the server that a tool is for, or stops it.
+func (r *Runner) runTool(ctx context.Context, in *records.Interpreted, p *kernel.Process, t images.Tool) int {
+	if p.Sleep(ctx, time.Duration(t.Takes)) != nil {
+		return 0
+	}
+	if t.Stops {
+		in.Kernel.First().Signal(in.Container.StopSignal())
+		return 0
+	}
+	host, port := t.Target()
+	if port != 0 {
+		conn, err := p.Dial(ctx, host, port)
+		if err != nil {
+			_, _ = p.FD(2).Write(ctx, []byte(t.Text(t.Down, in.Net.IP(), host, port)))
+			return max(t.Exit, 1)
+		}
+		_ = conn.Close()
+	}
+	if t.Says == "" && !t.Quiet {
+		p.Container().Warn("what " + path.Base(p.Argv[0]) + " does with these arguments is not known here; it exits 0 (a stated program can say what comes of it)")
+	}
+	_, _ = p.FD(1).Write(ctx, []byte(t.Text(t.Says, in.Net.IP(), host, port)))
+	return 0
+}
+
 // serverOf is what a process does that runs the image's server, or as the container's
 // first one a program that nobody knows; nil of any other, and beside a stated program.
 func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.Behaviour {
@@ -64,7 +91,7 @@ func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.B
 	}
 	c := in.Container
 	if k := c.Image.Source.Known; k != nil && k.Daemon != nil {
-		if b := k.Daemon(c.Config, p.Argv); b != nil {
+		if b := k.Daemon(&images.Start{Config: c.Config, Argv: p.Argv, Env: func() []string { return p.Env }, Files: viewed{p.View()}}); b != nil {
 			return b
 		}
 	}

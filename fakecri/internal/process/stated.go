@@ -63,8 +63,11 @@ func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
 	own := kernel.Commands{}
 	maps.Copy(own, r.Images.CommandsOf(in.Container.Image.Source))
 	own[statedProgram] = func(ctx context.Context, p *kernel.Process) int {
-		if p != in.Kernel.First() {
-			return 0 // somebody runs the file once more
+		if p != in.Kernel.First() { // somebody runs the file once more
+			if stands := r.standIn(in); stands != nil {
+				return stands(path.Base(p.Argv[0]))(ctx, p)
+			}
+			return 0
 		}
 		return r.runStated(in, ctx, p)
 	}

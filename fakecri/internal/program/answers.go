@@ -27,8 +27,19 @@ type Port struct {
 	// counts, and a service that none matches is unknown.
 	GRPC []GRPCAnswer
 
+	// Raw says that it speaks neither: connections are taken, and whoever asks
+	// something finds his closed, unless it is one of Talks.
+	Raw   bool
+	Talks []Talk
+
 	// Answer, if any, works out the answers of a known image's server.
 	Answer func(a Asked) (code int, body string)
+}
+
+// Talk is what a server says to words of its own protocol.
+type Talk struct {
+	Ask string `json:"ask"` // without spaces at its ends
+	Say string `json:"say"`
 }
 
 // Asked is a request to a known image's server, whose answers are worked out.
@@ -189,7 +200,7 @@ func (b *Behaviour) PortAt(number int, t time.Duration) *Port {
 // port speaks gRPC only.
 func (p *Port) Http(path string, t time.Duration) (status int, body string, speaks bool) {
 	if len(p.HTTP) == 0 {
-		return 200, "", len(p.GRPC) == 0
+		return 200, "", len(p.GRPC) == 0 && !p.Raw
 	}
 	for i := range p.HTTP {
 		a := &p.HTTP[i]
@@ -204,7 +215,7 @@ func (p *Port) Http(path string, t time.Duration) (status int, body string, spea
 // when the port speaks HTTP only.
 func (p *Port) Grpc(service string, t time.Duration) (health string, speaks bool) {
 	if len(p.GRPC) == 0 {
-		return "SERVING", len(p.HTTP) == 0
+		return "SERVING", len(p.HTTP) == 0 && !p.Raw
 	}
 	for i := range p.GRPC {
 		a := &p.GRPC[i]
