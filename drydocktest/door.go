@@ -109,8 +109,8 @@ func (d *door) deliver(after time.Duration, fn func()) {
 func requestOf(ctx context.Context) apiserver.Request {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || !info.IsResourceRequest {
-		return apiserver.Request{Verb: "get"}
+		return apiserver.Request{Verb: "get", Resource: "/"}
 	}
-	resource := strings.Join(append([]string{info.Resource}, strings.Fields(info.Subresource)...), "/")
-	return apiserver.Request{Verb: info.Verb, Resource: resource, Namespace: info.Namespace, Name: info.Name}
+	resource := strings.TrimSuffix(info.Resource+"/"+info.Subresource, "/")
+	return apiserver.Request{Verb: info.Verb, Group: info.APIGroup, Resource: resource, Namespace: info.Namespace, Name: info.Name}
 }

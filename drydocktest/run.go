@@ -132,7 +132,7 @@ func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Clust
 		API: c.session.Cluster().API(), Door: c.door,
 		// Each client is who it says it is.
 		Authenticate: func(name string) user.Info {
-			return &user.DefaultInfo{Name: name, Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+			return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
 		},
 	})
 	c.ctx, c.cancel = context.WithCancel(context.Background())

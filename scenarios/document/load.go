@@ -154,7 +154,7 @@ func (l *loader) scenario(at decode.Place) *Scenario {
 	s.checkConformance(at.Field("spec"), scope, l.objects)
 	l.checkObjects()
 	l.checkReferences(s)
-	s.Notices = l.notices.all(l.objects)
+	s.Notices = l.notices.all(l.objects, s.Spec.API.Load != nil)
 	return s
 }
 

@@ -55,21 +55,21 @@ func (n *notices) drop(at decode.Place, fields value.Dropped) {
 
 // all returns the notices of a document with those objects: what was said, a line for
 // each file with fields that a server wrote, and one for all kinds of objects that nothing
-// acts on.
-func (n *notices) all(objects []placedObject) []string {
+// acts on, with or without a load model.
+func (n *notices) all(objects []placedObject, load bool) []string {
 	for _, file := range n.files {
 		d := n.dropped[file]
 		slices.Sort(d.names)
 		n.say(fmt.Sprintf("%s: %s of %s: the API writes these itself; they are left out", file, strings.Join(d.names, ", "), text.Plural(d.objects, "object")))
 	}
-	if kinds := n.inert(objects); len(kinds) > 0 {
+	if kinds := n.inert(objects, load); len(kinds) > 0 {
 		n.say("stored, but nothing in a simulation acts on them: " + strings.Join(kinds, ", "))
 	}
 	return n.said
 }
 
 // inert lists the kinds of objects that nothing acts on, sorted.
-func (n *notices) inert(objects []placedObject) []string {
+func (n *notices) inert(objects []placedObject, load bool) []string {
 	all := apiserver.NewKinds()
 	var kinds []string
 	defined := map[string]bool{}
@@ -78,7 +78,7 @@ func (n *notices) inert(objects []placedObject) []string {
 			defined[d.Spec.Group+"/"+d.Spec.Names.Kind] = true
 		}
 		if obj, ok := o.Object.(apiserver.Object); ok {
-			if row := all.Of(obj); row != nil && row.Inert {
+			if row := all.Of(obj); row != nil && row.Inert.With(false, load) {
 				kinds = append(kinds, string(row.Kind))
 			}
 		}

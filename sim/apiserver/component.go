@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
@@ -14,6 +15,11 @@ import (
 // the plural, with a subresource after a slash: "pods", "pods/status".
 type Request struct {
 	Verb, Resource, Namespace, Name string
+	// Group is the resource's API group; "" is the one that has a resource of this name
+	// among what the cluster itself asks for.
+	Group string
+	// By is who asks, where that isn't a component or node of this name.
+	By *Asker
 }
 
 // Component is the API as a part of the control plane uses it (the scheduler,
@@ -26,6 +32,7 @@ type Component struct {
 	name    string
 	limiter *rate.Limiter // nil: no limit
 	n       uint64
+	asks    *flow.Asker // with a load model
 }
 
 // Component returns the API for a component. qps and burst are client-go's;
@@ -127,7 +134,10 @@ func (c *Component) wait(ctx context.Context, r *wire.Request, left time.Duratio
 		return 0, nil
 	}
 	var done loop.Event
-	c.s.flow.Admit(c.name, "", r, left, func(d time.Duration) {
+	if c.asks == nil {
+		c.asks = askerOf(componentUser(c.name))
+	}
+	c.s.flow.Admit(c.asks, r, left, func(d time.Duration) {
 		service = d
 		done.Fire()
 	}, func(e error) {

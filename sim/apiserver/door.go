@@ -115,6 +115,8 @@ type (
 	Histogram = stats.Histogram
 	// Load says what requests cost the server.
 	Load = flow.Load
+	// Asker is who makes a request, as flow schemas see it.
+	Asker = flow.Asker
 	// Fault is something wrong with the API as nodes see it.
 	Fault = wire.Fault
 )

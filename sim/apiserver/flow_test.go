@@ -9,11 +9,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
@@ -69,7 +71,7 @@ func TestNominalSeats(t *testing.T) {
 // is entitled to.
 func TestBorrowing(t *testing.T) {
 	low, target := []float64{10, 20, 70}, []float64{50, 20, 70}
-	got := flow.FairShares(200, low, target)
+	got := flow.FairShares(200, low, target, []float64{200, 200, 200})
 	if sum := got[0] + got[1] + got[2]; sum < 199.9 || sum > 200.1 {
 		t.Errorf("shares %v have the sum %v", got, sum)
 	}
@@ -256,5 +258,182 @@ func TestClientLimits(t *testing.T) {
 	}
 	if r := requestOf(s.Stats(), stats.UserKubelet, "get", "pods"); r.Throttled.Count != 4 || r.Throttled.Max < 1990*time.Millisecond {
 		t.Errorf("throttled: %d, at most %v", r.Throttled.Count, r.Throttled.Max)
+	}
+}
+
+// levelFor and schemaFor are objects of a configuration by users.
+func levelFor(name string, response flowcontrolv1.LimitResponse) *flowcontrolv1.PriorityLevelConfiguration {
+	return &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+		Type: flowcontrolv1.PriorityLevelEnablementLimited, Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+			NominalConcurrencyShares: new(int32(1)), BorrowingLimitPercent: new(int32(0)), LimitResponse: response}}}
+}
+
+func schemaFor(name, level string, precedence int32, subject flowcontrolv1.Subject, rule flowcontrolv1.ResourcePolicyRule) *flowcontrolv1.FlowSchema {
+	return &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: flowcontrolv1.FlowSchemaSpec{
+		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: level}, MatchingPrecedence: precedence,
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: []flowcontrolv1.Subject{subject}, ResourceRules: []flowcontrolv1.ResourcePolicyRule{rule}}}}}
+}
+
+// TestSchemas asks which level requests have: by upstream's schemas, and by a user's.
+func TestSchemas(t *testing.T) {
+	node := &Asker{User: "system:node:a", Groups: []string{"system:nodes", "system:authenticated"}}
+	account := func(namespace, name string) *Asker { return askerOf("system:serviceaccount:" + namespace + ":" + name) }
+	tests := []struct {
+		who                   *Asker
+		verb, resource, group string
+		namespace             string
+		own                   bool // with the user's schema
+		want                  string
+	}{
+		{node, "get", "nodes", "", "", false, "node-high"},
+		{node, "patch", "nodes/status", "", "", false, "node-high"},
+		{node, "update", "leases", "", "kube-node-lease", false, "node-high"},
+		{node, "update", "leases", "example.com", "kube-node-lease", false, "system"},
+		{node, "get", "pods", "", "default", false, "system"},
+		{askerOf(componentUser("kube-scheduler")), "create", "pods/binding", "", "default", false, "workload-high"},
+		{askerOf(componentUser("kube-scheduler")), "update", "leases", "", "kube-system", false, "leader-election"},
+		{askerOf(componentUser("replicaset-controller")), "create", "pods", "", "default", false, "workload-high"},
+		{account("shop", "operator"), "list", "pods", "", "shop", false, "workload-low"},
+		{askerOf("eve"), "list", "pods", "", "", false, "global-default"},
+		{&Asker{User: "root", Groups: []string{"system:masters"}}, "list", "pods", "", "", false, "exempt"},
+		{&Asker{User: "who"}, "list", "pods", "", "", false, "catch-all"},
+		{account("shop", "operator"), "list", "pods", "", "shop", true, "own"},
+		{account("shop", "operator"), "list", "pods/status", "", "shop", true, "workload-low"},
+		{account("shop", "operator"), "list", "pods", "", "", true, "workload-low"},
+		{account("shop", "operator"), "get", "pods", "", "shop", true, "workload-low"},
+		{account("shopping", "operator"), "list", "pods", "", "shop", true, "workload-low"},
+	}
+	for _, tt := range tests {
+		l, s := loaded(&flow.Load{})
+		if tt.own {
+			mustCreate(t, s, levelFor("own", flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject}),
+				schemaFor("own", "own", 50, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: "shop", Name: "*"}},
+					flowcontrolv1.ResourcePolicyRule{Verbs: []string{"list", "watch"}, APIGroups: []string{""}, Resources: []string{"pods"}, Namespaces: []string{"*"}}),
+				schemaFor("nowhere", "gone", 1+1, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: "*"}},
+					flowcontrolv1.ResourcePolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"}}))
+			run(t, l, time.Second)
+		}
+		before := map[string]uint64{}
+		for _, lv := range s.Stats().Levels {
+			before[lv.Name] = lv.Dispatched
+		}
+		s.flow.Admit(tt.who, &wire.Request{Verb: tt.verb, Resource: tt.resource, Group: tt.group, Namespace: tt.namespace}, time.Second, func(time.Duration) {}, func(err error) { t.Error(err) })
+		for _, lv := range s.Stats().Levels {
+			if lv.Dispatched != before[lv.Name] && lv.Name != tt.want {
+				t.Errorf("%s: %s %s in %q is of %s, want %s", tt.who.User, tt.verb, tt.resource, tt.namespace, lv.Name, tt.want)
+			}
+		}
+		l.Close()
+	}
+}
+
+func mustCreate(t *testing.T, s *Server, objs ...Object) {
+	t.Helper()
+	for _, obj := range objs {
+		if _, err := s.Create(obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFlowConfig changes a level under load: its queues are dealt anew, their end refuses
+// who waits, and a level that is deleted is followed no more.
+func TestFlowConfig(t *testing.T) {
+	l, s := loaded(&flow.Load{Get: time.Second, MaxRequestsInflight: 20, MaxMutatingRequestsInflight: 10})
+	defer l.Close()
+	queue := func(n, length int32) flowcontrolv1.LimitResponse {
+		return flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: n, HandSize: 1, QueueLengthLimit: length}}
+	}
+	mustCreate(t, s, levelFor("own", queue(8, 4)), schemaFor("own", "own", 50,
+		flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "eve"}},
+		flowcontrolv1.ResourcePolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}}))
+	run(t, l, time.Second)
+	var ok, refused int
+	ask := func(n int) {
+		for range n {
+			s.flow.Admit(askerOf("eve"), &wire.Request{Verb: "get", Resource: "pods", Namespace: "default"}, time.Minute, func(time.Duration) { ok++ }, func(error) { refused++ })
+		}
+	}
+	ask(7) // a seat, and one queue of four
+	if ok != 1 || refused != 2 {
+		t.Errorf("%d served and %d refused, want 1 and 2", ok, refused)
+	}
+	update := func(response flowcontrolv1.LimitResponse) {
+		t.Helper()
+		have, err := s.Get(kinds.PriorityLevelConfiguration, "", "own")
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := have.(*flowcontrolv1.PriorityLevelConfiguration).DeepCopy()
+		next.Spec.Limited.LimitResponse = response
+		if _, err := s.Update(next, ""); err != nil {
+			t.Fatal(err)
+		}
+		run(t, l, 10*time.Millisecond)
+	}
+	update(queue(2, 3)) // one of the four finds no place
+	if lv := s.flow.ByName["own"]; ok != 1 || refused != 3 || lv.Limit != 1 {
+		t.Errorf("%d served and %d refused, want 1 and 3; %d seats", ok, refused, lv.Limit)
+	}
+	update(flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject})
+	if ok != 1 || refused != 6 {
+		t.Errorf("%d served and %d refused, want 1 and 6", ok, refused)
+	}
+	if err := s.Delete(kinds.PriorityLevelConfiguration, "", "own", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, l, 10*time.Millisecond)
+	schema, err := s.Get(kinds.FlowSchema, "", "own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := schema.(*flowcontrolv1.FlowSchema).Status.Conditions[0]; c.Type != "Dangling" || c.Status != "True" || c.Reason != "NotFound" {
+		t.Errorf("the schema says %+v", c)
+	}
+	ask(2)
+	if ok != 3 || refused != 6 {
+		t.Errorf("with global-default's seats %d served and %d refused, want 3 and 6", ok, refused)
+	}
+}
+
+// TestSuggestedConfig has the API server see to its own configuration, but for what users
+// have taken over.
+func TestSuggestedConfig(t *testing.T) {
+	l, s := loaded(nil)
+	defer l.Close()
+	s.OpenDoor()
+	edit := func(name string, fn func(f *flowcontrolv1.FlowSchema)) {
+		t.Helper()
+		have, err := s.Get(kinds.FlowSchema, "", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := have.(*flowcontrolv1.FlowSchema).DeepCopy()
+		fn(next)
+		if _, err := s.Update(next, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("probes", func(f *flowcontrolv1.FlowSchema) { f.Spec.MatchingPrecedence = 77 })
+	edit("service-accounts", func(f *flowcontrolv1.FlowSchema) {
+		f.Spec.MatchingPrecedence, f.Annotations["apf.kubernetes.io/autoupdate-spec"] = 77, "false"
+	})
+	if err := s.Delete(kinds.FlowSchema, "", "exempt", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, s, schemaFor("old", "exempt", 60, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "eve"}},
+		flowcontrolv1.ResourcePolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}}))
+	edit("old", func(f *flowcontrolv1.FlowSchema) {
+		f.Annotations = map[string]string{"apf.kubernetes.io/autoupdate-spec": "true"}
+	})
+	run(t, l, 61*time.Second)
+	for name, want := range map[string]int32{"probes": 2, "service-accounts": 77, "exempt": 1, "old": 0} {
+		have, _ := s.Store().Lookup(kinds.FlowSchema, "", name).(*flowcontrolv1.FlowSchema)
+		switch {
+		case want == 0 && have != nil:
+			t.Errorf("%s is there", name)
+		case want != 0 && (have == nil || have.Spec.MatchingPrecedence != want):
+			t.Errorf("%s is %+v, want the precedence %d", name, have, want)
+		}
 	}
 }

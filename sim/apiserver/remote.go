@@ -15,6 +15,7 @@ import (
 type Remote struct {
 	s       *Server
 	name    string
+	near    bool // its messages take no latency of the cluster's
 	n       uint64
 	watches []*RemoteWatch
 }
@@ -31,8 +32,19 @@ func RemoteOf(s *Server, name string) *Remote {
 	return r
 }
 
+// NearRemoteOf is RemoteOf for a client whose messages have been on their way already, on a
+// network that isn't the cluster's.
+func NearRemoteOf(s *Server, name string) *Remote {
+	r := RemoteOf(s, name)
+	r.near = true
+	return r
+}
+
 // latency draws how long a message takes.
 func (r *Remote) latency(purpose string) time.Duration {
+	if r.near {
+		return 0
+	}
 	r.n++
 	return r.s.l.Between(r.s.opts.LatencyMin, r.s.opts.LatencyMax, purpose, r.name, r.n)
 }
@@ -46,13 +58,22 @@ func (r *Remote) Send(req Request, sent int64, do func(), answer func(after time
 	at := sent + int64(r.latency("remote/request"))
 	stream := loop.Hash(r.s.l.Seed(), []string{"remote/request", r.name}, r.n)
 	r.s.l.Root().AfterInStream(stream, time.Duration(at-r.s.l.UnixNano()), func() {
-		r.arrive(&wire.Request{Verb: req.Verb, Resource: req.Resource, Namespace: req.Namespace, Name: req.Name, Sent: sent}, do, answer)
+		r.arrive(req, sent, do, answer)
 	})
 }
 
+// Arrive has a request that was sent now arrive, as Send does after its latency.
+func (r *Remote) Arrive(req Request, do func(), answer func(after time.Duration, err error)) {
+	r.arrive(req, r.s.l.UnixNano(), do, answer)
+}
+
 // arrive is Server.serve for a remote client.
-func (r *Remote) arrive(req *wire.Request, do func(), answer func(after time.Duration, err error)) {
-	s := r.s
+func (r *Remote) arrive(asked Request, sent int64, do func(), answer func(after time.Duration, err error)) {
+	s, by := r.s, asked.By
+	if by == nil {
+		by = askerOf(r.name)
+	}
+	req := &wire.Request{Verb: asked.Verb, Resource: asked.Resource, Group: asked.Group, Namespace: asked.Namespace, Name: asked.Name, Sent: sent}
 	s.requests++
 	arrived := s.l.UnixNano()
 	series := s.stats.Series(r.name, req.Verb, req.Resource)
@@ -79,7 +100,7 @@ func (r *Remote) arrive(req *wire.Request, do func(), answer func(after time.Dur
 			reply(0)
 			return
 		}
-		s.flow.Admit(r.name, "", req, left-s.opts.LatencyMin, reply, func(err error) {
+		s.flow.Admit(by, req, left-s.opts.LatencyMin, reply, func(err error) {
 			s.outcome = err
 			s.answered(series, arrived, 0)
 			answer(r.latency("remote/reply"), err)

@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -124,6 +125,7 @@ func New(opts Options) *Server {
 	}
 	s.store.OnChangeBare(s.onChange) // the first
 	watchDefinitions(s.store, s.l, s.countKinds)
+	watchFlowConfig(s)
 	return s
 }
 
@@ -137,7 +139,6 @@ func (s *Server) OpenDoor() {
 	s.store.KeepManagedFields()
 	s.store.UseServiceAccounts()
 	s.store.TaintNewNodes() // real clusters do, whoever takes the taint away
-	s.store.MakeFlowControl(s.now())
 	for _, fn := range s.onOpen {
 		fn()
 	}
@@ -249,6 +250,15 @@ type peer struct {
 	c       *Client
 	replies uint64
 	subs    []*subscription
+	asks    *flow.Asker // with a load model
+}
+
+// asker is who the node's kubelet is to flow control.
+func (p *peer) asker() *flow.Asker {
+	if p.asks == nil {
+		p.asks = &flow.Asker{User: nodeUser + p.node, Groups: []string{user.NodesGroup, user.AllAuthenticated}, Node: p.node}
+	}
+	return p.asks
 }
 
 // latency draws how long a message to the node takes.
@@ -313,7 +323,7 @@ func (s *Server) execute(p *peer, r *wire.Request, series *stats.RequestStats, a
 }
 
 func (s *Server) queue(p *peer, r *wire.Request, series *stats.RequestStats, arrived int64, left time.Duration, f wire.Fate, from caller) {
-	s.flow.Admit(stats.UserKubelet, p.node, r, left-s.opts.LatencyMin, func(service time.Duration) {
+	s.flow.Admit(p.asker(), r, left-s.opts.LatencyMin, func(service time.Duration) {
 		s.reply(p, p.latency()+service, s.handle(p, r, f, from))
 		s.answered(series, arrived, service)
 	}, func(err error) {
@@ -403,3 +413,13 @@ type weighed struct{ *Store }
 func (s weighed) Pods() int              { return len(s.Store.Pods()) }
 func (s weighed) Services() int          { return len(Objects[*v1.Service](s.Store, KindService)) }
 func (s weighed) PodsOn(node string) int { return len(s.PodsOnNode(node)) }
+
+// GroupOf is the group of a resource that the cluster itself asks for.
+func (s weighed) GroupOf(resource string) string {
+	for _, in := range s.Kinds().All() {
+		if in.Resource == resource {
+			return in.Group
+		}
+	}
+	return ""
+}

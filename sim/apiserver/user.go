@@ -1,12 +1,16 @@
 package apiserver
 
 import (
+	"strings"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 
 	v1 "k8s.io/api/core/v1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
@@ -140,18 +144,28 @@ func (s *Server) PatchMeta(k Kind, namespace, name string, uid types.UID, p stor
 }
 
 // userName returns who has sent the request that is being handled, by the names
-// of upstream's authentication; a controller's is that of its service account
-// (cmd/kube-controller-manager/app).
+// of upstream's authentication.
 func (s *Server) userName() string {
-	const account = "system:serviceaccount:kube-system:"
-	if name := s.store.CallerName(); name != "" {
+	switch name := s.store.CallerName(); {
+	case name != "":
 		return name
-	}
-	switch c := s.component; {
 	case s.by != "":
-		return "system:node:" + s.by
-	case c == "":
+		return nodeUser + s.by
+	case s.component == "":
 		return "kubernetes-admin"
+	default:
+		return componentUser(s.component)
+	}
+}
+
+// nodeUser and a node's name are its kubelet's user.
+const nodeUser = "system:node:"
+
+// componentUser is a component's user; a controller's is that of its service account
+// (cmd/kube-controller-manager/app).
+func componentUser(component string) string {
+	const account = "system:serviceaccount:kube-system:"
+	switch c := component; {
 	case c == "node-lifecycle-controller":
 		return account + "node-controller"
 	case c == "pod-garbage-collector-controller":
@@ -162,9 +176,18 @@ func (s *Server) userName() string {
 		return account + "horizontal-pod-autoscaler"
 	case c == "daemonset-controller":
 		return account + "daemon-set-controller"
-	case flow.SystemController(c) && c != "kube-controller-manager":
+	case strings.HasSuffix(c, "-controller"):
 		return account + c
 	default:
 		return "system:" + c
 	}
+}
+
+// askerOf is who a user is to flow control, with the groups of its name.
+func askerOf(name string) *flow.Asker {
+	groups := []string{user.AllAuthenticated}
+	if namespace, account, err := serviceaccount.SplitUsername(name); err == nil && account != "" {
+		groups = append(serviceaccount.MakeGroupNames(namespace), groups...)
+	}
+	return &flow.Asker{User: name, Groups: groups}
 }

@@ -50,27 +50,46 @@ func (d *demand) close(n int) (high int) {
 
 // adjust shares the levels' seats out anew: no level gets less than it wanted at
 // most in the last period, up to its nominal seats, nor than it does not lend; the
-// rest goes in proportion to the demands.
+// rest goes in proportion to the demands. What the exempt level wants, the others have
+// less (util/flowcontrol/apf_controller.go updateBorrowingLocked).
 func (f *Control) adjust() {
 	now := f.l.UnixNano()
-	total := 0 // of the nominal seats, which are rounded up
-	low := make([]float64, len(f.Levels))
-	target := make([]float64, len(f.Levels))
-	var sum float64
-	for i, lv := range f.Levels {
-		lv.release(now)
+	total, left := 0, 0 // of the nominal seats, which are rounded up
+	for _, lv := range f.Levels {
 		total += lv.Nominal
+	}
+	left = total
+	var limited []*level
+	var least, low, target, most []float64
+	var leastSum, sum float64
+	for _, lv := range f.Levels {
+		lv.release(now)
 		high := lv.demand.close(lv.inUse + lv.waiting)
-		least := lv.Nominal - int(math.Round(float64(lv.Nominal)*float64(lv.cfg.lendable)/100))
-		low[i] = float64(max(least, min(lv.Nominal, high)))
-		target[i] = max(low[i], lv.demand.smooth)
-		sum += low[i]
+		kept := lv.Nominal - int(math.Round(float64(lv.Nominal)*float64(lv.cfg.lendable)/100))
+		if lv.cfg.exempt {
+			lv.Limit = max(kept, high)
+			left -= lv.Limit
+			continue
+		}
+		wants := float64(max(kept, min(lv.Nominal, high)))
+		limited = append(limited, lv)
+		least, low, target, most = append(least, float64(kept)), append(low, wants), append(target, max(wants, lv.demand.smooth)), append(most, float64(lv.most))
+		leastSum += float64(kept)
+		sum += wants
 	}
 	shares := low
-	if sum < float64(total) {
-		shares = FairShares(float64(total), low, target)
+	switch {
+	case float64(left) <= leastSum:
+		shares = least
+	case float64(left) <= sum:
+		shares = make([]float64, len(low))
+		for i := range low {
+			shares[i] = least[i] + (low[i]-least[i])*(float64(left)-leastSum)/(sum-leastSum)
+		}
+	default:
+		shares = FairShares(float64(total), low, target, most)
 	}
-	for i, lv := range f.Levels {
+	for i, lv := range limited {
 		lv.Limit = int(math.Round(shares[i]))
 		if lv.queued > 0 {
 			lv.turn()
@@ -79,13 +98,13 @@ func (f *Control) adjust() {
 }
 
 // FairShares returns target, each times the one factor that makes their sum total,
-// none below its low and none above total
+// none below its low and none above its most
 // (util/flowcontrol/conc_alloc.go computeConcurrencyAllocation).
-func FairShares(total float64, low, target []float64) []float64 {
+func FairShares(total float64, low, target, most []float64) []float64 {
 	out := make([]float64, len(low))
 	at := func(factor float64) (sum float64) {
 		for i := range out {
-			out[i] = min(max(low[i], factor*target[i]), total)
+			out[i] = min(max(low[i], factor*target[i]), most[i])
 			sum += out[i]
 		}
 		return sum

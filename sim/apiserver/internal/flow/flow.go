@@ -1,39 +1,55 @@
 package flow
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
-// levelConfig is a PriorityLevelConfiguration. Without queues, what finds no seat
-// is refused.
+// levelConfig is what a PriorityLevelConfiguration says. Without queues, what finds no
+// seat is refused.
 type levelConfig struct {
 	name                             string
+	exempt                           bool
 	shares, lendable                 int // nominalConcurrencyShares, lendablePercent
+	borrowing                        int // borrowingLimitPercent, or -1: as much as there is
 	queues, handSize, queueLengthMax int
 }
 
-// bootstrapLevels returns the suggested and mandatory levels but exempt.
-func bootstrapLevels() []levelConfig {
-	return []levelConfig{
-		{"catch-all", 5, 0, 0, 0, 0},
-		{"global-default", 20, 50, 128, 6, 50},
-		{"leader-election", 10, 0, 16, 4, 50},
-		{"node-high", 40, 25, 64, 6, 50},
-		{"system", 30, 33, 64, 6, 50},
-		{"workload-high", 40, 50, 128, 6, 50},
-		{"workload-low", 100, 90, 128, 6, 50},
+// configOf reads a PriorityLevelConfiguration.
+func configOf(p *flowcontrolv1.PriorityLevelConfiguration) levelConfig {
+	c := levelConfig{name: p.Name, borrowing: -1}
+	if e := p.Spec.Exempt; e != nil {
+		c.exempt = true
+		c.shares, c.lendable = int(ptr.Deref(e.NominalConcurrencyShares, 0)), int(ptr.Deref(e.LendablePercent, 0))
 	}
+	if l := p.Spec.Limited; l != nil {
+		c.shares, c.lendable = int(ptr.Deref(l.NominalConcurrencyShares, defaultShares)), int(ptr.Deref(l.LendablePercent, 0))
+		if l.BorrowingLimitPercent != nil {
+			c.borrowing = int(*l.BorrowingLimitPercent)
+		}
+		if q := l.LimitResponse.Queuing; q != nil {
+			c.queues, c.handSize, c.queueLengthMax = int(q.Queues), int(q.HandSize), int(q.QueueLengthLimit)
+		}
+	}
+	return c
 }
+
+// defaultShares are the nominalConcurrencyShares of a level that states none.
+const defaultShares = 30
 
 // Control is the API server's priority and fairness.
 type Control struct {
@@ -41,8 +57,9 @@ type Control struct {
 	stats       *stats.Counters
 	stored      stored
 	load        Load
+	schemas     []*flowcontrolv1.FlowSchema // in the order in which they are matched
 	Levels      []*level
-	ByName      map[string]*level
+	ByName      map[string]*level // but those that are to go
 	executing   int
 	draws       uint64
 	dispatching map[string]int64 // until when watch events of a resource are dispatched
@@ -55,6 +72,7 @@ type level struct {
 	stats   *stats.LevelStats
 	Nominal int
 	Limit   int // the seats that it may use now
+	most    int // what it may borrow included
 	// maxSeats is the most that one request takes, if there are queues.
 	maxSeats int
 	inUse    int
@@ -85,6 +103,7 @@ type job struct {
 	start  func(service time.Duration)
 	refuse func(err error)
 	r      *wire.Request
+	flow   uint64 // the hash of its flow
 }
 
 // seatEnd is when a request gives its seats back.
@@ -113,47 +132,111 @@ type stored interface {
 	Pods() int
 	Services() int
 	PodsOn(node string) int
+	// GroupOf returns the API group of a resource by its plural.
+	GroupOf(resource string) string
 }
 
-// New returns flow control whose seats are free. Seats are lent anew every
-// borrowingPeriod from now on.
+// New returns flow control with the configuration that every API server begins with, whose
+// seats are free. Seats are lent anew every borrowingPeriod from now on.
 func New(l *loop.Loop, counters *stats.Counters, stored stored, load Load) *Control {
 	f := &Control{l: l, stats: counters, stored: stored, load: load.withDefaults(), ByName: map[string]*level{}, dispatching: map[string]int64{}}
-	configs, shares := bootstrapLevels(), 0
-	for _, c := range configs {
-		shares += c.shares
-	}
-	total := f.load.MaxRequestsInflight + f.load.MaxMutatingRequestsInflight
-	for _, c := range configs {
-		nominal := int(math.Ceil(float64(total) * float64(c.shares) / float64(shares)))
-		lv := &level{f: f, cfg: c, Nominal: nominal, maxSeats: 1, queues: make([]flowQueue, c.queues), stats: &stats.LevelStats{Name: c.name, Seats: nominal}}
-		if c.queues > 0 {
-			lv.maxSeats = max(1, min(int(math.Ceil(float64(nominal)*maxSeatsShare)), nominal/c.handSize))
-		}
-		lv.demand.at = l.UnixNano()
-		lv.timer = l.Root().NewTimer("priority level "+c.name, lv.turn)
-		f.Levels = append(f.Levels, lv)
-		f.ByName[c.name] = lv
-		counters.Levels = append(counters.Levels, lv.stats)
-	}
-	f.adjust() // before there is any demand, as upstream
+	f.Configure(Bootstrap())
 	l.Root().Every("seats of priority levels", borrowingPeriod, 0, f.adjust)
 	return f
 }
 
+// Configure has flow control follow a configuration from now on. A level that goes serves
+// what it has first (util/flowcontrol/apf_controller.go lockAndDigestConfigObjects).
+func (f *Control) Configure(c Config) {
+	c = c.complete()
+	f.schemas = c.Schemas
+	clear(f.ByName)
+	levels := make([]*level, 0, len(c.Levels))
+	for _, p := range c.Levels {
+		lv := f.level(p.Name)
+		lv.configure(configOf(p))
+		levels = append(levels, lv)
+		f.ByName[p.Name] = lv
+	}
+	for _, lv := range f.Levels {
+		if f.ByName[lv.cfg.name] != lv && lv.inUse+lv.queued > 0 {
+			levels = append(levels, lv)
+		}
+	}
+	slices.SortStableFunc(levels, func(a, b *level) int { return strings.Compare(a.cfg.name, b.cfg.name) })
+	f.Levels = levels
+	shares := 0
+	for _, lv := range levels {
+		shares += lv.cfg.shares
+	}
+	total := f.load.MaxRequestsInflight + f.load.MaxMutatingRequestsInflight
+	for _, lv := range levels {
+		lv.nominate(int(math.Ceil(float64(total)*float64(lv.cfg.shares)/float64(max(shares, 1)))), total)
+	}
+	f.adjust() // at first before there is any demand, as upstream
+}
+
+// level returns the level of a name, a new one if there was none.
+func (f *Control) level(name string) *level {
+	for _, lv := range f.Levels {
+		if lv.cfg.name == name {
+			return lv
+		}
+	}
+	lv := &level{f: f, cfg: levelConfig{name: name}, stats: f.stats.Level(name)}
+	lv.demand.at = f.l.UnixNano()
+	lv.timer = f.l.Root().NewTimer("priority level "+name, lv.turn)
+	return lv
+}
+
+// configure has a level follow its configuration. Requests that wait are dealt to its new
+// queues; without any, they are refused.
+func (lv *level) configure(c levelConfig) {
+	old := lv.cfg
+	lv.cfg = c
+	if len(lv.queues) == c.queues && old.handSize == c.handSize {
+		return
+	}
+	var waiting []*job
+	for i := range lv.queues {
+		waiting = append(waiting, lv.queues[i].jobs...)
+	}
+	slices.SortStableFunc(waiting, func(a, b *job) int { return cmp.Compare(a.arrived, b.arrived) })
+	lv.queues, lv.queued, lv.waiting, lv.next = make([]flowQueue, c.queues), 0, 0, 0
+	for _, j := range waiting {
+		if c.queues == 0 {
+			lv.reject(j, "concurrency-limit")
+			continue
+		}
+		lv.place(j)
+	}
+}
+
+// nominate gives a level its nominal seats, of the server's total.
+func (lv *level) nominate(nominal, total int) {
+	lv.Nominal, lv.stats.Seats, lv.maxSeats = nominal, nominal, 1
+	lv.most = nominal + total
+	if lv.cfg.borrowing >= 0 {
+		lv.most = nominal + int(math.Round(float64(nominal)*float64(lv.cfg.borrowing)/100))
+	}
+	if lv.cfg.queues > 0 {
+		lv.maxSeats = max(1, min(int(math.Ceil(float64(nominal)*maxSeatsShare)), nominal/lv.cfg.handSize))
+	}
+}
+
 // Admit has a request executed once there are seats for it. left is how long its
 // caller goes on waiting.
-func (f *Control) Admit(user, node string, r *wire.Request, left time.Duration, start func(time.Duration), refuse func(error)) {
-	name, fs, distinguisher := flowOf(user, node, r)
-	lv := f.ByName[name]
-	service, seats := f.load.service(r.Verb, f.objects(node, r)), f.Seats(lv, r)
+func (f *Control) Admit(who *Asker, r *wire.Request, left time.Duration, start func(time.Duration), refuse func(error)) {
+	schema := f.schemaOf(who, r)
+	lv := f.ByName[schema.Spec.PriorityLevelConfiguration.Name]
+	service, seats := f.load.service(r.Verb, f.objects(who.Node, r)), f.Seats(lv, r)
 	now := f.l.UnixNano()
 	j := &job{Seats: seats, service: service, arrived: now, deadline: now + int64(f.load.QueueWait), start: start, refuse: refuse, r: r}
 	if left < f.load.QueueWait {
 		j.deadline, j.gives = now+int64(left), true
 	}
 	lv.release(now)
-	if lv.queued == 0 && lv.fits(j) {
+	if lv.cfg.exempt || lv.queued == 0 && lv.fits(j) {
 		lv.execute(j, now)
 		return
 	}
@@ -161,7 +244,8 @@ func (f *Control) Admit(user, node string, r *wire.Request, left time.Duration, 
 		lv.reject(j, "concurrency-limit")
 		return
 	}
-	lv.enqueue(j, loop.Hash(0, []string{fs, distinguisher}), now)
+	j.flow = loop.Hash(0, []string{schema.Name, distinguisher(schema, who, r)})
+	lv.enqueue(j, now)
 }
 
 // fits reports whether a request can start. One that is wider than the level may
@@ -203,11 +287,24 @@ func (lv *level) execute(j *job, now int64) {
 	j.start(service)
 }
 
-// enqueue puts a request into the least loaded of the queues that its flow was
-// dealt.
-func (lv *level) enqueue(j *job, flow uint64, now int64) {
+// enqueue has a request wait.
+func (lv *level) enqueue(j *job, now int64) {
+	if !lv.place(j) {
+		return
+	}
+	lv.demand.high = max(lv.demand.high, lv.inUse+lv.waiting)
+	st := lv.stats
+	st.MaxQueued = max(st.MaxQueued, lv.queued)
+	i := stats.At(&st.Over, lv.f.stats.Slot(now))
+	i.MaxQueued = max(i.MaxQueued, uint32(lv.queued))
+	lv.turn()
+}
+
+// place puts a request into the least loaded of the queues that its flow was dealt, unless
+// it is full.
+func (lv *level) place(j *job) bool {
 	best := -1
-	lv.deal(flow, func(i int) {
+	lv.deal(j.flow, func(i int) {
 		if best < 0 || len(lv.queues[i].jobs) < len(lv.queues[best].jobs) {
 			best = i
 		}
@@ -215,7 +312,7 @@ func (lv *level) enqueue(j *job, flow uint64, now int64) {
 	q := &lv.queues[best]
 	if len(q.jobs) >= lv.cfg.queueLengthMax {
 		lv.reject(j, "queue-full")
-		return
+		return false
 	}
 	if len(q.jobs) == 0 {
 		q.virtual = max(q.virtual, lv.virtual)
@@ -223,12 +320,7 @@ func (lv *level) enqueue(j *job, flow uint64, now int64) {
 	q.jobs = append(q.jobs, j)
 	lv.queued++
 	lv.waiting += j.Seats
-	lv.demand.high = max(lv.demand.high, lv.inUse+lv.waiting)
-	st := lv.stats
-	st.MaxQueued = max(st.MaxQueued, lv.queued)
-	i := stats.At(&st.Over, lv.f.stats.Slot(now))
-	i.MaxQueued = max(i.MaxQueued, uint32(lv.queued))
-	lv.turn()
+	return true
 }
 
 // deal calls fn with the queues of a flow: its shuffle shard

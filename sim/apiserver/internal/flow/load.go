@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
-	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
 
@@ -131,31 +130,4 @@ func (f *Control) FanOut(resource string) time.Duration {
 	busy := max(f.dispatching[resource], now) + int64(f.load.WatchEvent)
 	f.dispatching[resource] = busy
 	return time.Duration(busy - now)
-}
-
-// flowOf returns the priority level of a request and the flow that it belongs to,
-// as the bootstrap flow schemas say: nodes' calls on nodes and leases are
-// system-node-high's, their others system-nodes', both by user;
-// kube-controller-manager's controllers (with service accounts of their own in
-// kube-system, as kubeadm has it) and the scheduler go by namespace; whoever else
-// asks is a service account.
-func flowOf(user, node string, r *wire.Request) (level, schema, distinguisher string) {
-	switch {
-	case user == stats.UserKubelet && r.Heartbeat:
-		return "node-high", "system-node-high", node
-	case user == stats.UserKubelet:
-		return "system", "system-nodes", node
-	case user == "kube-scheduler":
-		return "workload-high", "kube-scheduler", r.Namespace
-	case SystemController(user):
-		return "workload-high", "kube-system-service-accounts", r.Namespace
-	}
-	return "workload-low", "service-accounts", user
-}
-
-// SystemController reports whether a component is one of kube-controller-manager's,
-// by its name.
-func SystemController(user string) bool {
-	const suffix = "-controller"
-	return user == "kube-controller-manager" || len(user) > len(suffix) && user[len(user)-len(suffix):] == suffix
 }

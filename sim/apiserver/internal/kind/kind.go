@@ -101,9 +101,9 @@ type Info struct {
 	// Unwritten says that a scenario's manifest has no objects of the kind: only
 	// components write them, or clients.
 	Unwritten bool
-	// Inert says that in a simulation without clients nothing acts on objects of the
-	// kind: they are stored and checked, and a scenario that applies one is told so.
-	Inert bool
+	// Inert says when nothing acts on objects of the kind: they are stored and checked,
+	// and who makes one is told so.
+	Inert Inert
 	// Uncollected keeps the kind from the garbage collector, and so from what it
 	// watches.
 	Uncollected bool
@@ -186,4 +186,21 @@ type Change struct {
 	Subresource string
 	// Version is the write's resource version.
 	Version uint64
+}
+
+// Inert says when nothing acts on objects of a kind.
+type Inert uint8
+
+// When nothing acts on objects of a kind.
+const (
+	InertNever Inert = iota
+	InertAlways
+	InertWithoutClients // only clients' requests are subject to them
+	InertWithoutLoad    // where requests cost nothing
+)
+
+// With reports whether nothing acts on the objects, with or without clients and a load
+// model.
+func (i Inert) With(clients, load bool) bool {
+	return i == InertAlways || i == InertWithoutClients && !clients || i == InertWithoutLoad && !load
 }

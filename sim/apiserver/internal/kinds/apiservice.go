@@ -26,7 +26,7 @@ func apiService() *kind.Info {
 	type service = apiregistrationv1.APIService
 	return &kind.Info{
 		Kind: APIService, Group: apiregistrationv1.GroupName, Version: "v1", Resource: "apiservices", Categories: []string{"api-extensions"},
-		CheckName: roleName, Inert: true,
+		CheckName: roleName, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[service, *service]{
 			Halves: kind.SpecAndStatus(func(s *service) (*apiregistrationv1.APIServiceSpec, *apiregistrationv1.APIServiceStatus) {
 				return &s.Spec, &s.Status

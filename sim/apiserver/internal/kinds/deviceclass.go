@@ -19,7 +19,7 @@ const DeviceClass kind.Kind = "DeviceClass"
 func deviceClass() *kind.Info {
 	type class = resourcev1.DeviceClass
 	return &kind.Info{
-		Kind: DeviceClass, Meta: kind.MetaAgain, CheckName: longName, Group: "resource.k8s.io", Version: "v1", Resource: "deviceclasses", ReturnsDeleted: true, Inert: true,
+		Kind: DeviceClass, Meta: kind.MetaAgain, CheckName: longName, Group: "resource.k8s.io", Version: "v1", Resource: "deviceclasses", ReturnsDeleted: true, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[class, *class]{
 			Generation: func(c, old *class, _ string) bool { return !equality.Semantic.DeepEqual(c.Spec, old.Spec) },
 			Check:      validateDeviceClass,

@@ -25,7 +25,7 @@ func endpoints() *kind.Info {
 	type eps = v1.Endpoints
 	return &kind.Info{
 		Kind: Endpoints, Meta: kind.MetaAgain, Version: "v1", Resource: "endpoints", ShortNames: []string{"ep"},
-		Namespaced: true, CreatesOnUpdate: true, Inert: true,
+		Namespaced: true, CreatesOnUpdate: true, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[eps, *eps]{
 			Defaults: func(e *eps) {
 				for i := range e.Subsets {

@@ -16,8 +16,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// FlowSchema is the kind that says which requests have which priority. What requests
-// cost here is the load model's, which has upstream's suggested schemas built in.
+// FlowSchema is the kind that says which requests have which priority. The load model
+// reads it; without one, requests cost nothing and nobody does.
 const FlowSchema kind.Kind = "FlowSchema"
 
 // flowSchema returns the row of FlowSchema
@@ -25,7 +25,7 @@ const FlowSchema kind.Kind = "FlowSchema"
 func flowSchema() *kind.Info {
 	type schema = flowcontrolv1.FlowSchema
 	return &kind.Info{
-		Kind: FlowSchema, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "flowschemas", Inert: true,
+		Kind: FlowSchema, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "flowschemas", Inert: kind.InertWithoutLoad,
 		Strategy: &kind.Typed[schema, *schema]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(f *schema) (*flowcontrolv1.FlowSchemaSpec, *flowcontrolv1.FlowSchemaStatus) {

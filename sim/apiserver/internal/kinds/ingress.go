@@ -24,7 +24,7 @@ const Ingress kind.Kind = "Ingress"
 func ingress() *kind.Info {
 	return &kind.Info{
 		Kind: Ingress, Group: "networking.k8s.io", Version: "v1", Resource: "ingresses", ShortNames: []string{"ing"}, Namespaced: true,
-		Inert: true,
+		Inert: kind.InertAlways,
 		Strategy: &kind.Typed[networkingv1.Ingress, *networkingv1.Ingress]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(i *networkingv1.Ingress) (*networkingv1.IngressSpec, *networkingv1.IngressStatus) {

@@ -21,7 +21,7 @@ const IngressClass kind.Kind = "IngressClass"
 // (pkg/registry/networking/ingressclass/strategy.go).
 func ingressClass() *kind.Info {
 	return &kind.Info{
-		Kind: IngressClass, Meta: kind.MetaAgain, Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses", Inert: true,
+		Kind: IngressClass, Meta: kind.MetaAgain, Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses", Inert: kind.InertAlways,
 		Strategy: &kind.Typed[networkingv1.IngressClass, *networkingv1.IngressClass]{
 			Defaults: func(c *networkingv1.IngressClass) {
 				if p := c.Spec.Parameters; p != nil && p.Scope == nil {

@@ -23,7 +23,7 @@ func ipAddress() *kind.Info {
 	type address = networkingv1.IPAddress
 	return &kind.Info{
 		Kind: IPAddress, Group: "networking.k8s.io", Version: "v1", Resource: "ipaddresses", ShortNames: []string{"ip"}, CheckName: addressName,
-		Inert: true,
+		Inert: kind.InertAlways,
 		Strategy: &kind.Typed[address, *address]{
 			Check: validateIPAddress,
 			CheckUpdate: func(a, old *address, _ string) field.ErrorList {

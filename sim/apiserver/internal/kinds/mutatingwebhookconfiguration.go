@@ -20,7 +20,7 @@ func mutatingWebhookConfiguration() *kind.Info {
 	type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 	return &kind.Info{
 		Kind: MutatingWebhookConfiguration, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations",
-		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: true,
+		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: kind.InertWithoutClients,
 		Strategy: &kind.Typed[configuration, *configuration]{
 			Generation: func(c, old *configuration, _ string) bool { return !fields.Same(c.Webhooks, old.Webhooks) },
 			Defaults: func(c *configuration) {

@@ -26,7 +26,7 @@ const NetworkPolicy kind.Kind = "NetworkPolicy"
 func networkPolicy() *kind.Info {
 	return &kind.Info{
 		Kind: NetworkPolicy, Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies", ShortNames: []string{"netpol"}, Namespaced: true,
-		Inert: true,
+		Inert: kind.InertAlways,
 		Strategy: &kind.Typed[networkingv1.NetworkPolicy, *networkingv1.NetworkPolicy]{
 			Defaults: setNetworkPolicyDefaults,
 			Generation: func(p, old *networkingv1.NetworkPolicy, _ string) bool {

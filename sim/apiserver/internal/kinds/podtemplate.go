@@ -23,7 +23,7 @@ func podTemplate() *kind.Info {
 		return podspec.ValidateTemplate(&t.Template, field.NewPath("template"))
 	}
 	return &kind.Info{
-		Kind: PodTemplate, Version: "v1", Resource: "podtemplates", Namespaced: true, ReturnsDeleted: true, Inert: true,
+		Kind: PodTemplate, Version: "v1", Resource: "podtemplates", Namespaced: true, ReturnsDeleted: true, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[template, *template]{
 			Defaults: func(t *template) { podspec.DefaultTemplate(&t.Template) },
 			Generation: func(t, old *template, _ string) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// PriorityLevelConfiguration is the kind of priority levels. As flow schemas, they
-// don't reach the load model.
+// PriorityLevelConfiguration is the kind of priority levels, among which the load model
+// shares its seats out.
 const PriorityLevelConfiguration kind.Kind = "PriorityLevelConfiguration"
 
 // priorityLevelConfiguration returns the row of PriorityLevelConfiguration
@@ -24,7 +24,7 @@ const PriorityLevelConfiguration kind.Kind = "PriorityLevelConfiguration"
 func priorityLevelConfiguration() *kind.Info {
 	type level = flowcontrolv1.PriorityLevelConfiguration
 	return &kind.Info{
-		Kind: PriorityLevelConfiguration, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "prioritylevelconfigurations", Inert: true,
+		Kind: PriorityLevelConfiguration, Group: flowcontrolv1.GroupName, Version: "v1", Resource: "prioritylevelconfigurations", Inert: kind.InertWithoutLoad,
 		Strategy: &kind.Typed[level, *level]{
 			CountsSpec: true,
 			Halves: kind.SpecAndStatus(func(l *level) (*flowcontrolv1.PriorityLevelConfigurationSpec, *flowcontrolv1.PriorityLevelConfigurationStatus) {

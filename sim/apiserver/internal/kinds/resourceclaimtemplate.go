@@ -19,7 +19,7 @@ func resourceClaimTemplate() *kind.Info {
 	type template = resourcev1.ResourceClaimTemplate
 	return &kind.Info{
 		Kind: ResourceClaimTemplate, Meta: kind.MetaAgain, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates",
-		Namespaced: true, ReturnsDeleted: true, Inert: true,
+		Namespaced: true, ReturnsDeleted: true, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[template, *template]{
 			Defaults: func(t *template) { setRequestDefaults(&t.Spec.Spec.Devices) },
 			Check:    validateClaimTemplate,

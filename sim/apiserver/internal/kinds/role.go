@@ -22,7 +22,7 @@ func roleName(name string, _ bool) []string { return content.IsPathSegmentName(n
 // role returns the row of Role (pkg/registry/rbac/role/strategy.go).
 func role() *kind.Info {
 	return &kind.Info{
-		Kind: Role, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "roles", Namespaced: true, CheckName: roleName, Inert: true,
+		Kind: Role, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "roles", Namespaced: true, CheckName: roleName, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[rbacv1.Role, *rbacv1.Role]{
 			Check: func(r *rbacv1.Role) field.ErrorList { return validateRules(r.Rules, true) },
 		},
@@ -32,7 +32,7 @@ func role() *kind.Info {
 // clusterRole returns the row of ClusterRole (pkg/registry/rbac/clusterrole/strategy.go).
 func clusterRole() *kind.Info {
 	return &kind.Info{
-		Kind: ClusterRole, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles", CheckName: roleName, Inert: true,
+		Kind: ClusterRole, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "clusterroles", CheckName: roleName, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[rbacv1.ClusterRole, *rbacv1.ClusterRole]{
 			Check: func(r *rbacv1.ClusterRole) field.ErrorList { return validateClusterRole(r, nil) },
 			CheckUpdate: func(r, old *rbacv1.ClusterRole, _ string) field.ErrorList {

@@ -28,7 +28,7 @@ func roleBinding() *kind.Info {
 		return validateBinding(&b.RoleRef, b.Subjects, true, "Role", "ClusterRole")
 	}
 	return &kind.Info{
-		Kind: RoleBinding, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "rolebindings", Namespaced: true, CheckName: roleName, Inert: true,
+		Kind: RoleBinding, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "rolebindings", Namespaced: true, CheckName: roleName, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[binding, *binding]{
 			Defaults: func(b *binding) { b.Subjects = defaultBinding(&b.RoleRef, b.Subjects) },
 			Check:    check,
@@ -54,7 +54,7 @@ func clusterRoleBinding() *kind.Info {
 		return validateBinding(&b.RoleRef, b.Subjects, false, "ClusterRole")
 	}
 	return &kind.Info{
-		Kind: ClusterRoleBinding, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings", CheckName: roleName, Inert: true,
+		Kind: ClusterRoleBinding, Meta: kind.MetaAgain, Group: rbacv1.GroupName, Version: "v1", Resource: "clusterrolebindings", CheckName: roleName, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[binding, *binding]{
 			Defaults: func(b *binding) { b.Subjects = defaultBinding(&b.RoleRef, b.Subjects) },
 			Check:    check,

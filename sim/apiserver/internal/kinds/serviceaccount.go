@@ -16,7 +16,7 @@ func serviceAccount() *kind.Info {
 	return &kind.Info{
 		Kind: ServiceAccount, Version: "v1", Resource: "serviceaccounts", ShortNames: []string{"sa"}, ReturnsDeleted: true, Namespaced: true,
 		Meta: kind.MetaAgain, ReadByAdmission: true,
-		Inert: true, // pods get accounts where clients come in
+		Inert: kind.InertWithoutClients, // pods get accounts where clients come in
 		Strategy: &kind.Typed[v1.ServiceAccount, *v1.ServiceAccount]{
 			Reset: nameSecrets,
 			Keep: func(sa, _ *v1.ServiceAccount, sub string) bool {

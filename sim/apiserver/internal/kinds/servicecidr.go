@@ -22,7 +22,7 @@ const ServiceCIDR kind.Kind = "ServiceCIDR"
 func serviceCIDR() *kind.Info {
 	type cidr = networkingv1.ServiceCIDR
 	return &kind.Info{
-		Kind: ServiceCIDR, Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs", Inert: true,
+		Kind: ServiceCIDR, Group: "networking.k8s.io", Version: "v1", Resource: "servicecidrs", Inert: kind.InertAlways,
 		Strategy: &kind.Typed[cidr, *cidr]{
 			Halves: kind.SpecAndStatus(func(c *cidr) (*networkingv1.ServiceCIDRSpec, *networkingv1.ServiceCIDRStatus) {
 				return &c.Spec, &c.Status

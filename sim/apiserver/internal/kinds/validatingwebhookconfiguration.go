@@ -34,7 +34,7 @@ func validatingWebhookConfiguration() *kind.Info {
 	}
 	return &kind.Info{
 		Kind: ValidatingWebhookConfiguration, AnyFinalizer: true, Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations",
-		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: true,
+		Categories: []string{"api-extensions"}, NeedsVersion: true, Inert: kind.InertWithoutClients,
 		Strategy: &kind.Typed[configuration, *configuration]{
 			Generation: func(c, old *configuration, _ string) bool { return !fields.Same(c.Webhooks, old.Webhooks) },
 			Defaults: func(c *configuration) {

@@ -20,7 +20,7 @@ func volumeAttributesClass() *kind.Info {
 	type class = storagev1.VolumeAttributesClass
 	return &kind.Info{
 		Kind: VolumeAttributesClass, Group: "storage.k8s.io", Version: "v1", Resource: "volumeattributesclasses", ShortNames: []string{"vac"},
-		ReturnsDeleted: true, Inert: true, Meta: kind.MetaAgain,
+		ReturnsDeleted: true, Inert: kind.InertAlways, Meta: kind.MetaAgain,
 		Strategy: &kind.Typed[class, *class]{
 			Check: validateVolumeAttributesClass,
 			CheckUpdate: func(c, old *class, _ string) field.ErrorList {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -139,6 +140,15 @@ type Counters struct {
 // New returns counters of a run that began at start, in ns since the Unix epoch.
 func New(start int64) *Counters {
 	return &Counters{Start: start, interval: int64(statsInterval), requests: map[statsKey]*RequestStats{}, watches: map[statsKey]*WatchStats{}}
+}
+
+// Level returns the counters of a priority level, which are kept by name.
+func (st *Counters) Level(name string) *LevelStats {
+	i, ok := slices.BinarySearchFunc(st.Levels, name, func(l *LevelStats, name string) int { return strings.Compare(l.Name, name) })
+	if !ok {
+		st.Levels = slices.Insert(st.Levels, i, &LevelStats{Name: name})
+	}
+	return st.Levels[i]
 }
 
 // recentSeries is the place in stats.recent of a verb and a resource, none of
@@ -317,6 +327,9 @@ func (st *Counters) Snapshot(now time.Time) *Stats {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Resource, b.Resource))
 	})
 	for _, l := range st.Levels {
+		if l.Seats == 0 && l.Dispatched == 0 {
+			continue // exempt, and nobody was
+		}
 		c := *l
 		c.Rejected = slices.Clone(l.Rejected)
 		c.Wait = l.Wait.clone()

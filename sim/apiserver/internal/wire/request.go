@@ -10,7 +10,10 @@ import (
 
 // Request is what a node asks for, as faults and errors see it.
 type Request struct {
-	Verb, Resource  string
+	Verb, Resource string
+	// Group is the resource's API group; "" is the one that has a resource of this name
+	// among what the cluster itself asks for.
+	Group           string
 	Namespace, Name string
 	Heartbeat       bool
 	Sent            int64 // ns since the Unix epoch, on the node's clock
