@@ -47,10 +47,7 @@ func (c *Cluster) Do(action string) error {
 	if err != nil {
 		return err
 	}
-	if perr := c.pacer.Between(func() {
-		err = c.session.Act(a)
-		c.notices()
-	}); perr != nil {
+	if perr := c.pacer.Between(func() { err = c.session.Act(a) }); perr != nil {
 		return perr
 	}
 	return err

@@ -55,8 +55,8 @@ type Options struct {
 	Timeline io.Writer
 	Verbose  bool
 	// Notice is told, one line each, what of a timeline failed and what is asked for
-	// that nothing acts on. It is called from any goroutine, one at a time, and must
-	// not call the cluster.
+	// that nothing acts on. It is called from a goroutine of its own, one line after the
+	// other.
 	Notice func(string)
 
 	limits *limits // for tests
@@ -76,6 +76,7 @@ type Cluster struct {
 	session *scenarios.Session
 	pacer   *loop.Pacer
 	facade  *facade.Facade
+	told    *inertia
 	server  *http.Server
 	address net.Addr
 	ca      []byte // PEM
@@ -109,13 +110,15 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(fmt.Errorf("up: %w", err), listener.Close())
 	}
 	cluster := c.session.Cluster()
-	c.pacer = cluster.Engine().NewPacer(loop.PacerOptions{Speed: o.Speed, Since: began, Paused: o.Paused, Next: c.session.Next, Due: c.due})
+	c.pacer = cluster.Engine().NewPacer(loop.PacerOptions{Speed: o.Speed, Since: began, Paused: o.Paused, Next: c.session.Next, Due: c.session.RunDue})
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("up: key of service accounts: %w", err), listener.Close(), c.session.Close())
 	}
+	c.told = noteInert(cluster.API(), s.Spec.API.Load != nil)
+	way := &door{c.pacer, cluster.API()}
 	c.facade = facade.New(facade.Options{
-		API: cluster.API(), Door: facade.NewPacedDoor(c.pacer, cluster.API().Loop()),
+		API: cluster.API(), Door: way,
 		Authenticate: c.authenticate, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Nodes: nodes{c}, Control: c.control(),
 	})
 	certificate, ca, err := newCertificate(o.Address)
@@ -128,7 +131,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.limits != nil {
 		bounds = *o.limits
 	}
-	c.server = newServer(ctx, c.facade, certificate, bounds)
+	c.server = newServer(ctx, watchable{c.facade, way}, certificate, bounds)
 	go c.run(ctx, netutil.LimitListener(listener, bounds.connections))
 	return c, nil
 }
@@ -167,6 +170,11 @@ func (c *Cluster) run(ctx context.Context, listener net.Listener) {
 		served <- c.server.ServeTLS(listener, "", "")
 		c.cancel()
 	}()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		c.notices(ctx)
+	}()
 	err := c.pacer.Run(ctx)
 	c.cancel() // the cluster's time has ended: requests end, too
 	if !errors.Is(shut(c.server), http.ErrServerClosed) {
@@ -175,6 +183,7 @@ func (c *Cluster) run(ctx context.Context, listener net.Listener) {
 	if serr := <-served; !errors.Is(serr, http.ErrServerClosed) {
 		err = errors.Join(err, serr)
 	}
+	<-told
 	c.err = errors.Join(err, c.session.Close())
 }
 
@@ -189,22 +198,6 @@ func (c *Cluster) Stop() error {
 func (c *Cluster) Wait() error {
 	<-c.ended
 	return c.err
-}
-
-// due has the timeline happen.
-func (c *Cluster) due() error {
-	err := c.session.RunDue()
-	c.notices()
-	return err
-}
-
-// notices hands on what is to be told of.
-func (c *Cluster) notices() {
-	for _, text := range c.session.Notices() {
-		if c.o.Notice != nil {
-			c.o.Notice(text)
-		}
-	}
 }
 
 // authenticate knows the administrator's token.

@@ -8,15 +8,17 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane"
 )
 
-// Fault makes the runtime or the API fail, or cuts a node or a component of the control plane off. It has exactly one of cri, api and partition.
+// Fault makes the runtime or the API fail, or cuts a node, a component of the control plane or a client off. It has exactly one of cri, api and partition.
 //
-// In the timeline: makes the runtime or the API fail, or cuts a node or a
-// component of the control plane off.
+// In the timeline: makes the runtime or the API fail, or cuts a node, a
+// component of the control plane or a client off.
 type Fault struct {
 	// The nodes that it hits: a name, a pattern with * and ?, or a list of them. May be left out if there is one node only, and for api, where it means everybody.
 	Node value.Nodes `json:"node,omitempty"`
 	// The component of the control plane that it hits instead of nodes, for api and partition: kube-scheduler, kube-controller-manager, or one controller, such as job-controller.
 	Component string `json:"component,omitempty"`
+	// The user of `drydock up` whose requests it hits instead of nodes, for api and partition: a name as kubectl auth whoami says it, such as admin or system:serviceaccount:shop:operator.
+	Client string `json:"client,omitempty"`
 	// Calls of the container runtime are slow, hang or fail.
 	CRI *CRIFault `json:"cri,omitempty"`
 	// Requests to the API are slow or fail.
@@ -50,14 +52,25 @@ func (a *Fault) Check(at Place) {
 			component.Errorf("goes with api and partition only")
 		}
 	}
-	a.Node.Check(at.Field("node"), at.Scope, a.API == nil && a.Component == "")
+	if a.Client != "" {
+		switch client := at.Field("client"); {
+		case len(a.Node) > 0 || a.Component != "":
+			client.Errorf("a fault hits either nodes, a component or a client")
+		case a.CRI != nil:
+			client.Errorf("goes with api and partition only")
+		}
+	}
+	a.Node.Check(at.Field("node"), at.Scope, a.API == nil && a.Component == "" && a.Client == "")
 }
 
-// Do begins the fault on each node, or on each client of the component.
+// Do begins the fault on each node, on each client of the component, or on the client.
 func (a *Fault) Do(s Stage) error {
 	nodes, api := a.Node.Select(s.Nodes()), s.Cluster().API()
-	if a.Component != "" {
+	switch {
+	case a.Component != "":
 		nodes = controlplane.Clients(a.Component)
+	case a.Client != "":
+		nodes = []string{a.Client}
 	}
 	switch {
 	case a.CRI != nil:
@@ -74,7 +87,7 @@ func (a *Fault) Do(s Stage) error {
 			}
 		})
 	case a.API != nil:
-		if len(a.Node) == 0 && a.Component == "" {
+		if len(a.Node) == 0 && a.Component == "" && a.Client == "" {
 			nodes = []string{""}
 		}
 		a.API.Begin(s, nodes...)

@@ -2,6 +2,7 @@ package action
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,11 +61,26 @@ func (f *APIFault) Check(at decode.Place) {
 		at.Field("probability").Errorf("%v is not within 0 and 1", f.Probability)
 	}
 	if f.Resource != "" {
-		value.OneOf(at.Field("resource"), "resource", f.Resource, []string{
-			"pods", "pods/status", "nodes", "nodes/status", "leases", "events", "configmaps", "secrets",
-			"namespaces", "services", "priorityclasses", "pods/binding", "pods/eviction",
-		})
+		value.OneOf(at.Field("resource"), "resource", f.Resource, resources(f.Resource))
 	}
+}
+
+// resources are those that a fault may name, with the subresources of the one that it
+// does, and what is said of a custom resource.
+func resources(named string) (out []string) {
+	base, sub, _ := strings.Cut(named, "/")
+	for _, row := range apiserver.NewKinds().All() {
+		out = append(out, row.Resource)
+		if row.Resource == base && slices.Contains(subresources(), sub) {
+			out = append(out, named)
+		}
+	}
+	return append(out, "pods/status", "pods/binding", "pods/eviction", "nodes/status")
+}
+
+// subresources are those that requests are about.
+func subresources() []string {
+	return []string{"status", "scale", "binding", "eviction", "ephemeralcontainers", "resize", "token", "finalize", "approval", "log", "exec", "attach", "portforward", "proxy"}
 }
 
 // Begin has the fault act for each of the clients, for its time; "" is everybody.

@@ -13,7 +13,8 @@ type Door interface {
 	// Do has fn run on the API's loop when the request of the context arrives there,
 	// and returns when the answer is back. fn runs even if the context ends meanwhile,
 	// as a request that was sent arrives. The error is the door's own:
-	// an API status that came in the place of the answer, or that none came.
+	// an API status that came in the place of the answer, or that none came;
+	// http.ErrAbortHandler ends the client's connection without one.
 	Do(ctx context.Context, fn func()) error
 	// Deliver is called on the API's loop: fn runs when a message that leaves the
 	// API now, for the request of the context, has arrived at the client. What is
@@ -53,24 +54,3 @@ func (d *RealDoor) Do(ctx context.Context, fn func()) error {
 
 // Deliver implements Door.
 func (d *RealDoor) Deliver(_ context.Context, fn func()) { fn() }
-
-// PacedDoor is the way to an API on an engine that follows the wall clock (loop.Pacer):
-// a request is served between two windows of the engine, as soon as it comes.
-type PacedDoor struct {
-	pacer *loop.Pacer
-	loop  *loop.Loop
-}
-
-// NewPacedDoor returns the way to a loop of a pacer's engine.
-func NewPacedDoor(p *loop.Pacer, l *loop.Loop) *PacedDoor { return &PacedDoor{p, l} }
-
-// Do implements Door.
-func (d *PacedDoor) Do(_ context.Context, fn func()) error {
-	if err := d.pacer.On(d.loop, fn); err != nil {
-		return errGone
-	}
-	return nil
-}
-
-// Deliver implements Door.
-func (d *PacedDoor) Deliver(_ context.Context, fn func()) { fn() }

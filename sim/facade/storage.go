@@ -66,6 +66,9 @@ func (s *storage) do(ctx context.Context, fn func(api *apiserver.Server) error) 
 			if status := apierrors.APIStatus(nil); errors.As(e, &status) {
 				return e
 			}
+			if errors.Is(e, http.ErrAbortHandler) {
+				panic(http.ErrAbortHandler)
+			}
 			return apierrors.NewServerTimeout(s.row.GroupResource(), "request", 1)
 		}
 		if errors.Is(err, apiserver.ErrWebhookCalls) {
