@@ -114,7 +114,7 @@ func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
 	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad, EventLimits: c.opts.EventLimits})
 	control := c.opts.ControlPlane
-	if c.opts.Loop == nil {
+	if c.opts.Loop == nil && control.Metrics == nil {
 		control.Metrics = newMetricsServer(c, l)
 	}
 	c.controlPlane = controlplane.New(c.api, control)

@@ -250,7 +250,7 @@ spec:
 	if set.Status.AvailableReplicas != 3 || set.Status.CurrentRevision != set.Status.UpdateRevision {
 		t.Fatalf("status %+v", set.Status)
 	}
-	want := "[SuccessfulCreate: create Pod db-0 in StatefulSet db successful SuccessfulCreate: create Pod db-1 in StatefulSet db successful SuccessfulCreate: create Pod db-2 in StatefulSet db successful]"
+	want := "[SuccessfulCreate: Create Pod db-0 in StatefulSet db successful SuccessfulCreate: Create Pod db-1 in StatefulSet db successful SuccessfulCreate: Create Pod db-2 in StatefulSet db successful]"
 	if got := fmt.Sprint(r.events(apiserver.KindStatefulSet, "SuccessfulCreate")); got != want {
 		t.Errorf("events %s", got)
 	}
@@ -265,7 +265,7 @@ spec:
 			t.Errorf("with partition 1, db-%d is not %s", i, image)
 		}
 	}
-	want = "[SuccessfulDelete: delete Pod db-2 in StatefulSet db successful SuccessfulDelete: delete Pod db-1 in StatefulSet db successful]"
+	want = "[SuccessfulDelete: Delete Pod db-2 in StatefulSet db successful SuccessfulDelete: Delete Pod db-1 in StatefulSet db successful]"
 	if got := fmt.Sprint(r.events(apiserver.KindStatefulSet, "SuccessfulDelete")); got != want {
 		t.Errorf("events %s", got)
 	}

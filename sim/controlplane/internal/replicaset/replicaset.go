@@ -45,7 +45,8 @@ type like[T controller.Stored] struct {
 	with func(T, appsv1.ReplicaSetStatus) T
 	// terminating: the status tells of pods that end.
 	terminating bool
-	// family are the objects whose pods count, too, when victims are chosen.
+	// family are the objects whose pods count when crowded nodes are looked for; none: nodes
+	// don't count.
 	family func(T) []T
 }
 
@@ -67,7 +68,7 @@ func New(opts controller.Options) *Controller[*appsv1.ReplicaSet] {
 			if owner := metav1.GetControllerOfNoCopy(rs); owner != nil {
 				return sets.Of(owner.UID)
 			}
-			return []*appsv1.ReplicaSet{rs}
+			return nil
 		},
 	})
 }
@@ -185,7 +186,8 @@ func (c *Controller[T]) victims(obj T, n int) []*v1.Pod {
 
 // relatedOnNode counts the active pods per node of all ReplicaSets of one
 // controller. During a rollout old and new pods share nodes, and what matters for
-// spreading is how many of the Deployment's there are.
+// spreading is how many of the Deployment's there are. For a ReplicaSet without a
+// controller upstream finds none, so its own pods don't count either.
 func (c *Controller[T]) relatedOnNode(obj T) map[string]int {
 	n := map[string]int{}
 	for _, r := range c.as.family(obj) {

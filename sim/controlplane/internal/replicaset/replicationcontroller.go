@@ -31,7 +31,7 @@ func NewReplicationControllers(opts controller.Options) *Controller[*v1.Replicat
 			next.Status = replicationStatus(&st)
 			return &next
 		},
-		family: func(o rc) []rc { return []rc{o} },
+		family: func(rc) []rc { return nil }, // upstream looks at ReplicaSets, of a controller that there isn't
 	})
 }
 

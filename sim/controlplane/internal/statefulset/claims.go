@@ -41,11 +41,11 @@ func (u *update) makeClaims(ctx context.Context, p *v1.Pod) error {
 		maps.Copy(claim.Labels, u.set.Spec.Selector.MatchLabels)
 		_, err := controller.Create(ctx, u.c.API, claim)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
-			u.c.events.Eventf(controller.Reference(u.set), v1.EventTypeWarning, "FailedCreate", "create Claim %s for Pod %s in StatefulSet %s failed error: %s", name, p.Name, u.set.Name, err)
+			u.c.events.Eventf(controller.Reference(u.set), v1.EventTypeWarning, "FailedCreate", "Create Claim %s for Pod %s in StatefulSet %s failed error: %s", name, p.Name, u.set.Name, err)
 			return fmt.Errorf("failed to create PVC %s: %w", name, err)
 		}
 		if err == nil {
-			u.c.events.Eventf(controller.Reference(u.set), v1.EventTypeNormal, "SuccessfulCreate", "create Claim %s Pod %s in StatefulSet %s success", name, p.Name, u.set.Name)
+			u.c.events.Eventf(controller.Reference(u.set), v1.EventTypeNormal, "SuccessfulCreate", "Create Claim %s Pod %s in StatefulSet %s success", name, p.Name, u.set.Name)
 		}
 	}
 	return nil

@@ -372,10 +372,10 @@ func (u *update) writeStatus(ctx context.Context) error {
 
 // tell records what became of a request about a pod (recordPodEvent).
 func (u *update) tell(verb, pod string, err error) {
-	ref, what := controller.Reference(u.set), strings.ToLower(verb)
+	ref := controller.Reference(u.set)
 	if err == nil {
-		u.c.events.Eventf(ref, v1.EventTypeNormal, "Successful"+verb, "%s Pod %s in StatefulSet %s successful", what, pod, u.set.Name)
+		u.c.events.Eventf(ref, v1.EventTypeNormal, "Successful"+verb, "%s Pod %s in StatefulSet %s successful", verb, pod, u.set.Name)
 		return
 	}
-	u.c.events.Eventf(ref, v1.EventTypeWarning, "Failed"+verb, "%s Pod %s in StatefulSet %s failed error: %s", what, pod, u.set.Name, err)
+	u.c.events.Eventf(ref, v1.EventTypeWarning, "Failed"+verb, "%s Pod %s in StatefulSet %s failed error: %s", verb, pod, u.set.Name, err)
 }
