@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drydock-sim/drydock/scenarios/parity"
+	"github.com/drydock-sim/drydock/scenarios/parity/cluster"
 )
 
 // parityFlags are what `drydock parity` is told. only are aspects, none means
@@ -28,11 +29,20 @@ type parityFlags struct {
 	seed     uint64
 }
 
+// recorded is a case of either kind: of a kubelet, or of a control plane.
+type recorded struct {
+	name     string
+	compared bool // there are runs to compare with
+	// replay returns what was seen, how it differs, and a function that shows both sides.
+	replay func(seed uint64, warn func(string)) (seen any, verdict parity.Verdict, show func(io.Writer) error, err error)
+}
+
 // caseResult is what came of one case. err is of the replay itself: the recording asks for what
 // there is not, or something panicked.
 type caseResult struct {
-	c        *parity.Case
-	replay   *parity.Observation
+	recorded
+	seen     any // nil if it could not be replayed
+	show     func(io.Writer) error
 	err      error
 	verdict  parity.Verdict
 	warnings []string
@@ -51,10 +61,11 @@ func newParity() *cobra.Command {
 	var f parityFlags
 	cmd := &cobra.Command{
 		Use:   "parity CASE.json...",
-		Short: "Replay recordings of the real kubelet and compare what is seen",
-		Long: `Replays recordings of the real kubelet in virtual time, their containers' own
-shell commands interpreted, and compares statuses, events, CRI calls, timing and
-the node with what was recorded.
+		Short: "Replay recordings of the real kubelet and control plane and compare what is seen",
+		Long: `Replays recordings in virtual time and compares with what was recorded: of the
+real kubelet statuses, events, CRI calls, timing and the node, its containers'
+own shell commands interpreted; of the real control plane (files with nodes)
+the statuses of objects, pods, nodes, endpoints, events, refusals and timing.
 
 A line per case: PASS, DIFF with the first difference, or REPLAYED for a case
 that has no runs to compare with. Exit codes: 0 all compared cases pass, 1 one
@@ -72,7 +83,7 @@ differs, 2 bad input.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.json, "json", false, "print one JSON document instead of lines")
 	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
-	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: status, events, cri, timing, node")
+	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; of control planes "+aspectNames(cluster.Aspects))
 	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
 	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance; 0: latencies and jitter are the middle of their range")
 	return cmd
@@ -91,7 +102,7 @@ func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.show != "" && !slices.ContainsFunc(cases, func(c *parity.Case) bool { return c.Name == f.show }) {
+	if f.show != "" && !slices.ContainsFunc(cases, func(c recorded) bool { return c.name == f.show }) {
 		return badInput("--show %s: no such case among the files", f.show)
 	}
 	if f.observed != "" {
@@ -119,19 +130,58 @@ func parityAspects(names []string) ([]parity.Aspect, error) {
 	var out []parity.Aspect
 	for _, n := range names {
 		a := parity.Aspect(n)
-		if !slices.Contains(parity.Aspects, a) {
-			return nil, fmt.Errorf("--only %s: no such aspect; there are status, events, cri, timing, node", n)
+		if !slices.Contains(parity.Aspects, a) && !slices.Contains(cluster.Aspects, a) {
+			return nil, fmt.Errorf("--only %s: no such aspect; there are %s; of control planes %s", n, aspectNames(parity.Aspects), aspectNames(cluster.Aspects))
 		}
 		out = append(out, a)
 	}
 	return out, nil
 }
 
+// aspectNames lists aspects.
+func aspectNames(all []parity.Aspect) string {
+	names := make([]string, len(all))
+	for i, a := range all {
+		names[i] = string(a)
+	}
+	return strings.Join(names, ", ")
+}
+
+// readCase reads a recording of either kind.
+func readCase(data []byte) (recorded, error) {
+	if cluster.Is(data) {
+		c, err := cluster.Parse(data)
+		if err != nil {
+			return recorded{}, err
+		}
+		return recorded{c.Name, c.Compared(), func(seed uint64, _ func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+			seen, err := c.Replay(cluster.Options{Seed: seed})
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			verdict, err := cluster.Judge(c, seen)
+			return seen, verdict, func(w io.Writer) error { return c.Show(w, seen) }, err
+		}}, nil
+	}
+	c, err := parity.Read(data)
+	if err != nil {
+		return recorded{}, err
+	}
+	return recorded{c.Name, c.Compared(), func(seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+		seen, err := c.Replay(parity.Options{Seed: seed, Warn: warn})
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		verdict, err := parity.Judge(c, seen)
+		return seen, verdict, func(w io.Writer) error { return c.Show(w, seen) }, err
+	}}, nil
+}
+
 // readCases reads all files, telling of each that is no recording. Two files with
 // one case's name would be indistinguishable in the report. All files are looked at: somebody who
 // has recorded many wants all mistakes.
-func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
-	var cases []*parity.Case
+func readCases(stderr io.Writer, files []string) ([]recorded, error) {
+	var cases []recorded
 	bad := false
 	byName := map[string]string{}
 	for _, file := range files {
@@ -141,16 +191,16 @@ func readCases(stderr io.Writer, files []string) ([]*parity.Case, error) {
 			bad = true
 			continue
 		}
-		c, err := parity.Read(data)
+		c, err := readCase(data)
 		switch {
 		case err != nil:
 			fmt.Fprintf(stderr, "%s:%v\n", file, spaced(err))
 			bad = true
-		case byName[c.Name] != "":
-			fmt.Fprintf(stderr, "%s: name: %s is the case of %s, too\n", file, c.Name, byName[c.Name])
+		case byName[c.name] != "":
+			fmt.Fprintf(stderr, "%s: name: %s is the case of %s, too\n", file, c.name, byName[c.name])
 			bad = true
 		default:
-			byName[c.Name] = file
+			byName[c.name] = file
 			cases = append(cases, c)
 		}
 	}
@@ -173,7 +223,7 @@ func spaced(err error) string {
 // replayAll replays and judges, as many cases at a time as there are cores. A
 // replay is one loop and knows nothing of the others; results have the order of
 // the files.
-func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
+func replayAll(cases []recorded, seed uint64) []*caseResult {
 	results := make([]*caseResult, len(cases))
 	var wg sync.WaitGroup
 	// A slot per core: a replay keeps one busy. Goroutines are as many as cases, which wait; that
@@ -183,7 +233,7 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r := &caseResult{c: c}
+			r := &caseResult{recorded: c}
 			results[i] = r
 			warn := func(text string) {
 				// A warning that comes for each container is told once.
@@ -191,9 +241,7 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 					r.warnings = append(r.warnings, text)
 				}
 			}
-			if r.replay, r.err = c.Replay(parity.Options{Seed: seed, Warn: warn}); r.err == nil {
-				r.verdict, r.err = parity.Judge(c, r.replay)
-			}
+			r.seen, r.verdict, r.show, r.err = c.replay(seed, warn)
 		})
 	}
 	wg.Wait()
@@ -204,13 +252,13 @@ func replayAll(cases []*parity.Case, seed uint64) []*caseResult {
 // replay can be looked at, or kept, with the tools that recordings are. A replay that failed has
 // nothing to write.
 func writeObserved(dir string, r *caseResult) error {
-	if r.replay == nil {
+	if r.seen == nil {
 		return nil
 	}
 	b, err := json.Marshal(struct {
-		Name string                `json:"name"`
-		Runs []*parity.Observation `json:"runs"`
-	}{r.c.Name, []*parity.Observation{r.replay}})
+		Name string `json:"name"`
+		Runs []any  `json:"runs"`
+	}{r.name, []any{r.seen}})
 	if err != nil {
 		return err
 	}
@@ -219,7 +267,7 @@ func writeObserved(dir string, r *caseResult) error {
 		return err
 	}
 	out.WriteByte('\n')
-	return os.WriteFile(filepath.Join(dir, r.c.Name+".json"), out.Bytes(), 0o666)
+	return os.WriteFile(filepath.Join(dir, r.name+".json"), out.Bytes(), 0o666)
 }
 
 // word is the verdict on a result. A recording without runs is replayed all the
@@ -228,7 +276,7 @@ func (r *caseResult) word() string {
 	switch {
 	case r.err != nil || len(r.verdict) > 0:
 		return verdictDiff
-	case !r.c.Compared():
+	case !r.compared:
 		return verdictReplayed
 	}
 	return verdictPass
@@ -253,25 +301,25 @@ func reportParity(stdout, stderr io.Writer, results []*caseResult, f *parityFlag
 	for _, r := range results {
 		word := r.word()
 		differ = differ || word == verdictDiff
-		if r.c.Compared() {
+		if r.compared {
 			compared++
 		}
 		if word == verdictPass {
 			passed++
 		}
 		for _, w := range r.warnings {
-			fmt.Fprintf(stderr, "warning: %s: %s\n", r.c.Name, w)
+			fmt.Fprintf(stderr, "warning: %s: %s\n", r.name, w)
 		}
 		if f.json {
 			continue
 		}
 		if word == verdictDiff {
-			fmt.Fprintf(stdout, "%s %s: %s\n", word, r.c.Name, oneLine(r.why()))
+			fmt.Fprintf(stdout, "%s %s: %s\n", word, r.name, oneLine(r.why()))
 		} else {
-			fmt.Fprintf(stdout, "%s %s\n", word, r.c.Name)
+			fmt.Fprintf(stdout, "%s %s\n", word, r.name)
 		}
-		if r.c.Name == f.show && r.replay != nil {
-			if err := r.c.Show(stdout, r.replay); err != nil {
+		if r.name == f.show && r.show != nil {
+			if err := r.show(stdout); err != nil {
 				return &codeError{exitInternal, err}
 			}
 		}
@@ -311,7 +359,7 @@ func parityJSON(w io.Writer, results []*caseResult, passed, compared int) error 
 		Compared int      `json:"compared"`
 	}{[]result{}, passed, compared}
 	for _, r := range results {
-		out := result{Name: r.c.Name, Verdict: r.word(), Warnings: r.warnings}
+		out := result{Name: r.name, Verdict: r.word(), Warnings: r.warnings}
 		if r.err != nil {
 			out.Error = r.err.Error()
 		}
