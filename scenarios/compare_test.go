@@ -92,9 +92,9 @@ func TestCompare(t *testing.T) {
 			Passed bool
 			Runs   []struct {
 				Metrics struct {
-					OOMKills          []struct{ Pod, Container, Node string }
-					AvailabilityByPod []struct {
-						Pod                        string
+					OOMKills               []struct{ Pod, Container, Node string }
+					AvailabilityByWorkload []struct {
+						Name                       string
 						ReadySeconds, AskedSeconds float64
 					}
 				}
@@ -115,9 +115,9 @@ func TestCompare(t *testing.T) {
 	if len(m.OOMKills) != 3 || m.OOMKills[0].Pod != "default/hungry" || m.OOMKills[0].Container != "main" || m.OOMKills[0].Node != "worker" {
 		t.Errorf("OOM kills: %v", m.OOMKills)
 	}
-	for _, a := range m.AvailabilityByPod {
-		if want := map[string]float64{"default/stays": 90, "default/hungry": 90, "default/late": 50}[a.Pod]; a.AskedSeconds > want || a.AskedSeconds < want-0.1 {
-			t.Errorf("%s was asked for %v s, want %v", a.Pod, a.AskedSeconds, want)
+	for _, a := range m.AvailabilityByWorkload {
+		if want := map[string]float64{"default/stays": 90, "default/hungry": 90, "default/late": 50}[a.Name]; a.AskedSeconds > want || a.AskedSeconds < want-0.1 {
+			t.Errorf("%s was asked for %v s, want %v", a.Name, a.AskedSeconds, want)
 		}
 	}
 	if !doc.A.Passed || doc.B.Passed || fmt.Sprint(doc.Seeds) != "[1 2 3]" {
@@ -190,8 +190,8 @@ spec:
 		t.Errorf("B: %v", b.Pressure)
 	}
 	for _, m := range b.Availability {
-		if share := m.Ready.Seconds() / m.Asked.Seconds(); m.Pod == "default/modest" && share < 0.98 || m.Pod == "default/greedy" && (share < 0.2 || share > 0.5) {
-			t.Errorf("%s was ready for %v of %v", m.Pod, m.Ready, m.Asked)
+		if share := m.Ready.Seconds() / m.Asked.Seconds(); m.Name == "default/modest" && share < 0.98 || m.Name == "default/greedy" && (share < 0.2 || share > 0.5) {
+			t.Errorf("%s was ready for %v of %v", m.Name, m.Ready, m.Asked)
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Metrics struct {
 	Pressure []Pressure
 	// Pulls are of images, over all nodes; images without are left out.
 	Pulls []ImagePulls
-	// Availability is of every pod that was asked for.
+	// Availability is of every workload, by its name, and of every pod that is none's.
 	Availability []Availability
 }
 
@@ -45,7 +45,9 @@ type Metrics struct {
 type PodEnd struct {
 	At             time.Duration
 	Pod, UID, Node string
-	QoS            v1.PodQOSClass
+	// Workload is whose replica the pod was; its zero value: nobody's.
+	Workload Workload
+	QoS      v1.PodQOSClass
 	// Reason is what the node was low on (memory, ephemeral-storage, inodes,
 	// pids), or OverItsLimit; the status' reason for what is
 	// no eviction.
@@ -57,11 +59,13 @@ type PodEnd struct {
 type OOMKill struct {
 	At                   time.Duration
 	Pod, Container, Node string
+	Workload             Workload
 }
 
 // PodRestarts counts the restarts of the containers of all pods of one name.
 type PodRestarts struct {
 	Pod      string
+	Workload Workload
 	Restarts int64
 }
 
@@ -80,17 +84,6 @@ type ImagePulls struct {
 	Image string
 	// Pulls counts them; Bytes is the size of those that were not there yet.
 	Pulls, Bytes int64
-}
-
-// Availability is how long pods of one name were asked for and how long of that
-// they were ready. A pod is asked for from its creation until it is to be
-// deleted, is gone, has succeeded, or the run ends. One that failed or was
-// evicted is still asked for.
-type Availability struct {
-	Pod string
-	// QoS is the class of the last of them.
-	QoS          v1.PodQOSClass
-	Ready, Asked time.Duration
 }
 
 // pressures are the conditions that Pressure tells of.
@@ -123,6 +116,7 @@ type meter struct {
 	// ended: kubeletUID of those whose end is noted.
 	ended   map[string]bool
 	names   map[string]*Availability
+	works   *workloads
 	restart map[string]int64 // by namespace/name
 	nodes   map[string]*[4]conditionMeter
 	find    func(namespace, name string) *v1.Pod
@@ -132,6 +126,7 @@ type podMeter struct {
 	// asked, ready: since when; ready is negative if it is not.
 	asked, ready time.Duration
 	total        time.Duration
+	work         *replicas // nil of a pod that is nobody's
 }
 
 type conditionMeter struct {
@@ -143,7 +138,7 @@ type conditionMeter struct {
 // newMeter returns a meter; find is the API's pod of that name, or nil.
 func newMeter(find func(namespace, name string) *v1.Pod) *meter {
 	return &meter{
-		pods: map[string]*podMeter{}, ended: map[string]bool{}, names: map[string]*Availability{}, restart: map[string]int64{}, nodes: map[string]*[4]conditionMeter{},
+		pods: map[string]*podMeter{}, ended: map[string]bool{}, names: map[string]*Availability{}, works: newWorkloads(), restart: map[string]int64{}, nodes: map[string]*[4]conditionMeter{},
 		find: find,
 	}
 }
@@ -164,6 +159,8 @@ func (m *meter) change(c *apiserver.Change, at time.Duration) {
 			old, _ := c.Old.(*v1.Event)
 			m.event(old, o, at)
 		}
+	default:
+		m.works.change(c.New, c.Type == watch.Deleted, at)
 	}
 }
 
@@ -257,10 +254,12 @@ func (m *meter) pod(old, p *v1.Pod, gone bool, at time.Duration) {
 	if old == nil && !gone {
 		x = &podMeter{asked: at, ready: -1}
 		m.pods[uid] = x
-		if m.names[podName(p)] == nil {
-			m.names[podName(p)] = &Availability{Pod: podName(p)}
+		if x.work = m.works.ofPod(p, at); x.work == nil {
+			if m.names[podName(p)] == nil {
+				m.names[podName(p)] = &Availability{Workload: Workload{"Pod", podName(p)}}
+			}
+			m.names[podName(p)].QoS = classOf(p)
 		}
-		m.names[podName(p)].QoS = classOf(p)
 	}
 	if old != nil && !gone {
 		m.restart[podName(p)] += restartsBetween(old, p)
@@ -272,6 +271,9 @@ func (m *meter) pod(old, p *v1.Pod, gone bool, at time.Duration) {
 	// One that was evicted did not succeed, whatever its containers exited with.
 	over := gone || p.DeletionTimestamp != nil || p.Status.Phase == v1.PodSucceeded && !m.ended[kubeletUID(p)]
 	ready := !over && conditionTrue(p)
+	if x.work != nil && ready != (x.ready >= 0) {
+		x.work.setReady(ready, at)
+	}
 	switch {
 	case ready && x.ready < 0:
 		x.ready = at
@@ -285,8 +287,11 @@ func (m *meter) pod(old, p *v1.Pod, gone bool, at time.Duration) {
 	}
 }
 
-// close adds what a pod came to to those of its name.
+// close adds what a pod that is nobody's came to to those of its name.
 func (m *meter) close(name string, x *podMeter, at time.Duration) {
+	if x.work != nil {
+		return
+	}
 	if x.ready >= 0 {
 		x.total += at - x.ready
 	}
@@ -477,12 +482,23 @@ func measured(kind trace.Kind, verb string, fields []trace.Field) bool {
 // metrics is what it came to up to at; pods are the API's. The meter can go on.
 func (m *meter) metrics(pods []*v1.Pod, at time.Duration) Metrics {
 	out := m.out
+	for _, list := range []*[]PodEnd{&out.Evictions, &out.Preemptions, &out.Shutdowns, &out.Rejections} {
+		*list = slices.Clone(*list)
+		for i := range *list {
+			(*list)[i].Workload = m.works.of[(*list)[i].Pod]
+		}
+	}
+	out.OOMKills = slices.Clone(out.OOMKills)
+	for i := range out.OOMKills {
+		out.OOMKills[i].Workload = m.works.of[out.OOMKills[i].Pod]
+	}
+	out.Availability = m.works.availability(at)
 	names := map[string]Availability{}
 	for name, a := range m.names { //drydock:unordered copies a map
 		names[name] = *a
 	}
 	for _, p := range pods {
-		if x := m.pods[string(p.UID)]; x != nil {
+		if x := m.pods[string(p.UID)]; x != nil && x.work == nil {
 			a := names[podName(p)]
 			a.Asked += at - x.asked
 			a.Ready += x.total
@@ -495,10 +511,10 @@ func (m *meter) metrics(pods []*v1.Pod, at time.Duration) Metrics {
 	for _, a := range names { //drydock:unordered sorted below
 		out.Availability = append(out.Availability, a)
 	}
-	slices.SortFunc(out.Availability, func(a, b Availability) int { return cmp.Compare(a.Pod, b.Pod) })
+	slices.SortFunc(out.Availability, func(a, b Availability) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind)) })
 	for pod, n := range m.restart { //drydock:unordered sorted below
 		if n > 0 {
-			out.Restarts = append(out.Restarts, PodRestarts{pod, n})
+			out.Restarts = append(out.Restarts, PodRestarts{pod, m.works.of[pod], n})
 		}
 	}
 	slices.SortFunc(out.Restarts, func(a, b PodRestarts) int { return cmp.Compare(a.Pod, b.Pod) })

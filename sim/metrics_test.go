@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -122,7 +124,7 @@ func (t *meterTest) text() string {
 		out = append(out, fmt.Sprintf("%s %s %dx%v", p.Node, p.Condition, p.Times, p.For))
 	}
 	for _, a := range m.Availability {
-		out = append(out, fmt.Sprintf("%s %v/%v", a.Pod, a.Ready.Seconds(), a.Asked.Seconds()))
+		out = append(out, fmt.Sprintf("%s %v/%v", a.Name, a.Ready.Seconds(), a.Asked.Seconds()))
 	}
 	return strings.Join(out, "; ")
 }
@@ -279,7 +281,57 @@ func TestMetricsOfRecords(t *testing.T) {
 	rec(trace.KindProcess, "exit", "Error")
 	rec(trace.KindProcess, "start", "")
 	rec(trace.KindEvent, "exit", "OOMKilled")
-	if got := fmt.Sprint(m.out.OOMKills); got != "[{2s default/a main n}]" {
+	if got := fmt.Sprint(m.out.OOMKills); got != "[{2s default/a main n }]" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestAvailabilityOfWorkloads: what counts are the replicas that a workload wants, whatever its pods
+// are called and however they ended.
+func TestAvailabilityOfWorkloads(t *testing.T) {
+	m := newMeterTest()
+	owned := func(kind, name string) podOption {
+		return func(p *v1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, Controller: new(true)}}
+		}
+	}
+	deployment := func(sec float64, replicas int32) {
+		m.put(sec, "deployment", &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &replicas}})
+	}
+	deployment(0, 1)
+	m.put(0, "rs", &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment", Name: "web", Controller: new(true)}},
+	}})
+	web := owned("ReplicaSet", "web-1")
+	// The first is evicted at 300 s and stays Failed; the second takes its place within 6 s.
+	m.pod(0, "web-1-a", "a", web)
+	m.pod(0, "web-1-a", "a", web, ready)
+	m.pod(300, "web-1-a", "a", web, phase(v1.PodFailed, "Evicted", "The node was low on resource: memory. "))
+	m.pod(300, "web-1-b", "b", web)
+	m.pod(306, "web-1-b", "b", web, ready)
+	// More than is wanted counts for no more.
+	m.pod(400, "web-1-c", "c", web)
+	m.pod(400, "web-1-c", "c", web, ready)
+	m.pod(500, "web-1-c", "c", web, ready, deleting)
+	m.remove(501, "pod default/web-1-c")
+	m.put(0, "job", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sums"}, Spec: batchv1.JobSpec{Completions: new(int32(1))}})
+	m.pod(0, "sums-a", "d", owned("Job", "sums"))
+	m.pod(10, "sums-a", "d", owned("Job", "sums"), ready)
+	m.put(20, "job", &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "sums"}, Spec: batchv1.JobSpec{Completions: new(int32(1))}, Status: batchv1.JobStatus{Succeeded: 1}})
+	got := m.m.metrics(nil, 600*time.Second)
+	var lines []string
+	for _, a := range got.Availability {
+		lines = append(lines, fmt.Sprintf("%s %v/%v", a.Workload, a.Ready.Seconds(), a.Asked.Seconds()))
+	}
+	if want := "Job default/sums 10/20, Deployment default/web 594/600"; strings.Join(lines, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(lines, ", "), want)
+	}
+	if len(got.Evictions) != 1 || got.Evictions[0].Workload.String() != "Deployment default/web" {
+		t.Errorf("evictions: %+v", got.Evictions)
+	}
+	// It wants none from 600 s on.
+	deployment(600, 0)
+	if a := m.m.metrics(nil, 700*time.Second).Availability[1]; a.Ready != 594*time.Second || a.Asked != 600*time.Second {
+		t.Errorf("then %v/%v", a.Ready, a.Asked)
 	}
 }

@@ -144,7 +144,7 @@ func TestManyPodsAreGrouped(t *testing.T) {
 	run := func(pods int, ready time.Duration) *result.Result {
 		r := outcome(1, 0, 0)
 		add := func(name string, ready time.Duration) {
-			r.Metrics.Availability = append(r.Metrics.Availability, sim.Availability{Pod: name, QoS: "Burstable", Ready: ready, Asked: 100 * time.Second})
+			r.Metrics.Availability = append(r.Metrics.Availability, sim.Availability{Workload: sim.Workload{Kind: "Pod", Name: name}, QoS: "Burstable", Ready: ready, Asked: 100 * time.Second})
 		}
 		for i := range pods {
 			name := fmt.Sprintf("default/job-%d", i)
@@ -173,5 +173,32 @@ func TestManyPodsAreGrouped(t *testing.T) {
 	}
 	if got := len(c.pods()); got != 41 {
 		t.Errorf("%d pods in JSON", got)
+	}
+}
+
+// TestWorkloadsAreCompared: a workload's pods have other names on each side and are one line, and
+// who keeps the replicas ready for longer does better.
+func TestWorkloadsAreCompared(t *testing.T) {
+	web := sim.Workload{Kind: "Deployment", Name: "default/web"}
+	run := func(suffix string, evictions int, ready time.Duration) *result.Result {
+		r := outcome(1, 0, 0)
+		for i := range evictions {
+			r.Metrics.Evictions = append(r.Metrics.Evictions, sim.PodEnd{Pod: fmt.Sprintf("default/web-%s%d", suffix, i), Workload: web, QoS: "Burstable", Reason: "memory"})
+		}
+		r.Metrics.Availability = []sim.Availability{{Workload: web, QoS: "Burstable", Ready: ready, Asked: 600 * time.Second}}
+		return r
+	}
+	c := &Comparison{Seeds: []uint64{1}, A: Side{Scenario: &document.Scenario{}}, B: Side{Scenario: &document.Scenario{}}}
+	c.A.Runs, c.B.Runs = []*result.Result{run("x", 3, 540*time.Second)}, []*result.Result{run("y", 1, 594*time.Second)}
+	var out bytes.Buffer
+	c.WriteText(&out)
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"Deployment default/web Burstable 3 / 1 0 / 0 0 / 0 90.00% / 99.00%", "B does better than A in: evictions (-2), pod availability (+9.00%)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(text, "B does worse") || len(c.pods()) != 1 {
+		t.Errorf("%d workloads:\n%s", len(c.pods()), out.String())
 	}
 }

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -8,10 +9,11 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/sim"
 )
 
-// podFigures is how the pods of one name fared on one side: means over the
-// seeds, the availability's over the runs that had such a pod.
+// podFigures is how the pods of a workload, or those of one name, fared on one side: means over
+// the seeds, the availability's over the runs that had such a pod.
 type podFigures struct {
 	Runs         int     `json:"runs"`
 	Evictions    float64 `json:"evictions"`
@@ -30,12 +32,14 @@ func (f *podFigures) divide(runs int) {
 	f.Availability /= float64(max(f.Runs, 1))
 }
 
-// comparedPod is how the pods of one name fared on both sides.
+// comparedPod is how the pods of a workload, or, of kind Pod, those of one name, fared on both
+// sides: the names of a workload's pods are drawn.
 type comparedPod struct {
-	Pod string     `json:"pod"`
-	QoS string     `json:"qos,omitempty"`
-	A   podFigures `json:"a"`
-	B   podFigures `json:"b"`
+	Kind string     `json:"kind"`
+	Pod  string     `json:"pod"`
+	QoS  string     `json:"qos,omitempty"`
+	A    podFigures `json:"a"`
+	B    podFigures `json:"b"`
 
 	// happened is set if something was done to it on a side: then it is shown even
 	// if both sides did the same.
@@ -68,60 +72,82 @@ func (c *Comparison) pods() []comparedPod {
 	return slices.DeleteFunc(c.allPods(), func(p comparedPod) bool { return !p.happened && !p.differ() })
 }
 
-// allPods are all pods that there were, by name. Names are what the sides have in
-// common: UIDs are drawn.
+// title is the pod's name, or the workload's with its kind.
+func (p *comparedPod) title() string {
+	if p.Kind == aPod {
+		return p.Pod
+	}
+	return p.Kind + " " + p.Pod
+}
+
+// aPod is the kind of a pod that is no workload's.
+const aPod = "Pod"
+
+// allPods are all workloads and pods by themselves that there were, by name. Names are what the
+// sides have in common: UIDs are drawn.
 func (c *Comparison) allPods() []comparedPod {
-	all := map[string]*comparedPod{}
-	pod := func(name string) *comparedPod {
-		if all[name] == nil {
-			all[name] = &comparedPod{Pod: name}
+	all := map[sim.Workload]*comparedPod{}
+	find := func(w sim.Workload, pod string) *comparedPod {
+		if w.Name == "" {
+			w = sim.Workload{Kind: aPod, Name: pod}
 		}
-		return all[name]
+		if all[w] == nil {
+			all[w] = &comparedPod{Kind: w.Kind, Pod: w.Name}
+		}
+		return all[w]
 	}
 	for i, s := range []*Side{&c.A, &c.B} {
-		of := func(name string) *podFigures {
-			if i == 0 {
-				return &pod(name).A
-			}
-			return &pod(name).B
+		// happened finds a pod that something happened to, which is shown even if the sides agree.
+		happened := func(w sim.Workload, pod string) *podFigures {
+			p := find(w, pod)
+			p.happened = true
+			return p.side(i)
 		}
 		for _, r := range s.Runs {
 			m := r.Metrics
 			for _, e := range m.Evictions {
-				of(e.Pod).Evictions++
+				happened(e.Workload, e.Pod).Evictions++
+			}
+			for _, l := range [][]sim.PodEnd{m.Preemptions, m.Shutdowns, m.Rejections} {
+				for _, e := range l {
+					happened(e.Workload, e.Pod)
+				}
 			}
 			for _, k := range m.OOMKills {
-				of(k.Pod).OOMKills++
+				happened(k.Workload, k.Pod).OOMKills++
 			}
 			for _, x := range m.Restarts {
-				of(x.Pod).Restarts += float64(x.Restarts)
+				happened(x.Workload, x.Pod).Restarts += float64(x.Restarts)
 			}
 			for _, a := range m.Availability {
-				pod(a.Pod).QoS = string(a.QoS)
-				// A pod that was never asked for has no availability, not one of
-				// 0.
+				p := find(a.Workload, "")
+				p.QoS = string(a.QoS)
+				// Of what was never wanted there is no availability, not one of 0.
 				if a.Asked > 0 {
-					f := of(a.Pod)
+					f := p.side(i)
 					f.Runs++
 					f.ready, f.asked = f.ready+a.Ready.Seconds(), f.asked+a.Asked.Seconds()
 					f.Availability += a.Ready.Seconds() / a.Asked.Seconds()
 				}
 			}
-			// These are the pods that something happened to: they are shown even
-			// if the sides agree.
-			for _, name := range m.Pods() {
-				pod(name).happened = true
-			}
 		}
 	}
 	var out []comparedPod
-	for _, name := range decode.SortedKeys(all) {
-		p := all[name]
+	for _, p := range all { //drydock:unordered sorted below
 		p.A.divide(len(c.A.Runs))
 		p.B.divide(len(c.B.Runs))
 		out = append(out, *p)
 	}
+	slices.SortFunc(out, func(a, b comparedPod) int { return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Kind, b.Kind)) })
 	return out
+}
+
+// side returns A's figures or B's.
+func (p *comparedPod) side(i int) *podFigures {
+	if i == 0 {
+		return &p.A
+	}
+	return &p.B
 }
 
 // numbered finds what tells apart the pods of a template or of a StatefulSet.
@@ -133,10 +159,13 @@ var numbered = regexp.MustCompile(`-[0-9]+$`)
 func (c *Comparison) podGroups() []comparedPod {
 	groups, counts := map[string]*comparedPod{}, map[string]*[2]int{}
 	for _, p := range c.allPods() {
-		name := numbered.ReplaceAllString(p.Pod, "-*")
+		if p.Kind == aPod {
+			p.Pod = numbered.ReplaceAllString(p.Pod, "-*")
+		}
+		name := p.title()
 		g := groups[name]
 		if g == nil {
-			g = &comparedPod{Pod: name, QoS: p.QoS}
+			g = &comparedPod{Kind: p.Kind, Pod: p.Pod, QoS: p.QoS}
 			groups[name], counts[name] = g, &[2]int{}
 		}
 		// Pods of one template share a class; those that only share a name may

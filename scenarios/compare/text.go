@@ -95,7 +95,7 @@ func (c *Comparison) writeFigures(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", name, f.a.text(f.in), f.b.text(f.in), f.difference())
 	}
 	t.Flush()
-	fmt.Fprintln(w, "Times are sums over the nodes. Availability is for how much of the time for which pods were asked they were ready.")
+	fmt.Fprintln(w, "Times are sums over the nodes. Availability is for how much of the time for which replicas were wanted as many were ready.")
 	if cut := func(r *result.Result) bool { return r.Interrupted }; !slices.ContainsFunc(c.A.Runs, cut) && !slices.ContainsFunc(c.B.Runs, cut) {
 		c.writeBalance(w)
 	}
@@ -133,7 +133,7 @@ func (f *comparedFigure) signed(d float64) string {
 func (c *Comparison) writeBalance(w io.Writer) {
 	var better, worse []string
 	for _, f := range c.figures() {
-		if f.part != "" || f.diff.Mean == 0 {
+		if f.part != "" || f.signed(f.diff.Mean) == "=" {
 			continue
 		}
 		// Availability is the one figure of which more is better.
@@ -186,7 +186,7 @@ func (c *Comparison) writePods(w io.Writer) {
 	slices.SortStableFunc(pods, func(a, b comparedPod) int { return cmp.Compare(b.weight(), a.weight()) })
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(t, "pod\tQoS\tevicted A / B\tOOM killed A / B\trestarts A / B\tavailable A / B")
+	fmt.Fprintln(t, "workload or pod\tQoS\tevicted A / B\tOOM killed A / B\trestarts A / B\tavailable A / B")
 	two := func(in result.Measure, a, b float64) string { return in.Text(a) + " / " + in.Text(b) }
 	available := func(f podFigures) string {
 		if f.Runs == 0 {
@@ -196,12 +196,12 @@ func (c *Comparison) writePods(w io.Writer) {
 	}
 	for _, p := range pods[:min(len(pods), shownPods)] {
 		qos := cmp.Or(p.QoS, "-")
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pod, qos, two(result.Counted, p.A.Evictions, p.B.Evictions), two(result.Counted, p.A.OOMKills, p.B.OOMKills),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.title(), qos, two(result.Counted, p.A.Evictions, p.B.Evictions), two(result.Counted, p.A.OOMKills, p.B.OOMKills),
 			two(result.Counted, p.A.Restarts, p.B.Restarts), available(p.A)+" / "+available(p.B))
 	}
 	t.Flush()
 	if len(pods) > shownPods {
-		fmt.Fprintf(w, "and %d more pods (-o json has them all)\n", len(pods)-shownPods)
+		fmt.Fprintf(w, "and %d more (-o json has them all)\n", len(pods)-shownPods)
 	}
 }
 

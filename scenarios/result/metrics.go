@@ -23,6 +23,7 @@ type Metrics struct{ sim.Metrics }
 type podEndJSON struct {
 	At      float64 `json:"atSeconds"`
 	Pod     string  `json:"pod"`
+	Of      string  `json:"workload,omitempty"`
 	Node    string  `json:"node"`
 	QoS     string  `json:"qos,omitempty"`
 	Reason  string  `json:"reason"`
@@ -33,6 +34,7 @@ type podEndJSON struct {
 type oomKillJSON struct {
 	At        float64 `json:"atSeconds"`
 	Pod       string  `json:"pod"`
+	Of        string  `json:"workload,omitempty"`
 	Container string  `json:"container"`
 	Node      string  `json:"node"`
 }
@@ -40,6 +42,7 @@ type oomKillJSON struct {
 // podCountJSON is a count of something for one pod.
 type podCountJSON struct {
 	Pod   string `json:"pod"`
+	Of    string `json:"workload,omitempty"`
 	Count int64  `json:"count"`
 }
 
@@ -58,10 +61,11 @@ type pullsJSON struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// availabilityJSON is for how long of the time for which a pod was asked it was
-// ready.
+// availabilityJSON is for how long of the time for which a workload's replicas were wanted they
+// were ready.
 type availabilityJSON struct {
-	Pod   string  `json:"pod,omitempty"`
+	Kind  string  `json:"kind,omitempty"`
+	Name  string  `json:"name,omitempty"`
 	QoS   string  `json:"qos,omitempty"`
 	Ready float64 `json:"readySeconds"`
 	Asked float64 `json:"askedSeconds"`
@@ -80,16 +84,16 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 		Pressure     []pressureJSON     `json:"pressure"`
 		Pulls        []pullsJSON        `json:"imagePulls"`
 		Availability availabilityJSON   `json:"availability"`
-		ByPod        []availabilityJSON `json:"availabilityByPod"`
+		ByWorkload   []availabilityJSON `json:"availabilityByWorkload"`
 	}{
 		Evictions: podEnds(m.Evictions), Preemptions: podEnds(m.Preemptions), Shutdowns: podEnds(m.Shutdowns), Rejections: podEnds(m.Rejections),
-		OOMKills: []oomKillJSON{}, SystemOOMs: m.SystemOOMs, Restarts: []podCountJSON{}, Pressure: []pressureJSON{}, Pulls: []pullsJSON{}, ByPod: []availabilityJSON{},
+		OOMKills: []oomKillJSON{}, SystemOOMs: m.SystemOOMs, Restarts: []podCountJSON{}, Pressure: []pressureJSON{}, Pulls: []pullsJSON{}, ByWorkload: []availabilityJSON{},
 	}
 	for _, k := range m.OOMKills {
-		out.OOMKills = append(out.OOMKills, oomKillJSON{seconds(k.At), k.Pod, k.Container, k.Node})
+		out.OOMKills = append(out.OOMKills, oomKillJSON{seconds(k.At), k.Pod, k.Workload.String(), k.Container, k.Node})
 	}
 	for _, r := range m.Restarts {
-		out.Restarts = append(out.Restarts, podCountJSON{r.Pod, r.Restarts})
+		out.Restarts = append(out.Restarts, podCountJSON{r.Pod, r.Workload.String(), r.Restarts})
 	}
 	for _, p := range m.Pressure {
 		out.Pressure = append(out.Pressure, pressureJSON{p.Node, p.Condition, p.Times, seconds(p.For)})
@@ -100,9 +104,9 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 	var ready, asked time.Duration
 	for _, a := range m.Availability {
 		ready, asked = ready+a.Ready, asked+a.Asked
-		out.ByPod = append(out.ByPod, availabilityJSON{a.Pod, string(a.QoS), seconds(a.Ready), seconds(a.Asked)})
+		out.ByWorkload = append(out.ByWorkload, availabilityJSON{a.Kind, a.Name, string(a.QoS), seconds(a.Ready), seconds(a.Asked)})
 	}
-	out.Availability = availabilityJSON{"", "", seconds(ready), seconds(asked)}
+	out.Availability = availabilityJSON{"", "", "", seconds(ready), seconds(asked)}
 	return text.JSON(out)
 }
 
@@ -111,7 +115,7 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 func podEnds(list []sim.PodEnd) []podEndJSON {
 	out := []podEndJSON{}
 	for _, e := range list {
-		out = append(out, podEndJSON{seconds(e.At), e.Pod, e.Node, string(e.QoS), e.Reason, strings.TrimSpace(e.Message)})
+		out = append(out, podEndJSON{seconds(e.At), e.Pod, e.Workload.String(), e.Node, string(e.QoS), e.Reason, strings.TrimSpace(e.Message)})
 	}
 	return out
 }
@@ -198,8 +202,8 @@ func lowText(reason string) string {
 	return "low on " + reason
 }
 
-// available is the part of the time in which pods were asked for and ready; 1 if
-// none was asked for.
+// available is the part of the time for which replicas were wanted in which they were ready;
+// 1 if none was wanted.
 func (m *Metrics) available() float64 {
 	var ready, asked time.Duration
 	for _, a := range m.Availability {
@@ -344,21 +348,4 @@ func (c *Census) writeText(w io.Writer) {
 		}
 		fmt.Fprintf(w, "LEAK      %s\n", l)
 	}
-}
-
-// Pods are the names of the pods that something happened to, in order.
-func (m *Metrics) Pods() []string {
-	seen := map[string]bool{}
-	for _, l := range [][]sim.PodEnd{m.Evictions, m.Preemptions, m.Shutdowns, m.Rejections} {
-		for i := range l {
-			seen[l[i].Pod] = true
-		}
-	}
-	for _, k := range m.OOMKills {
-		seen[k.Pod] = true
-	}
-	for _, r := range m.Restarts {
-		seen[r.Pod] = true
-	}
-	return decode.SortedKeys(seen)
 }
