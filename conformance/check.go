@@ -74,6 +74,8 @@ type Result struct {
 // Report is how a run went. Its JSON is what tools read; names of fields are part of the
 // interface.
 type Report struct {
+	// Version is that of who checked; "" is left out.
+	Version string `json:"version,omitempty"`
 	// Runtime is what the runtime says it is.
 	Runtime struct {
 		Endpoint   string `json:"endpoint"`

@@ -131,6 +131,7 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 		return err
 	}
 	c := compare.New(a, b)
+	c.Version = version()
 	c.A.Set, c.B.Set = f.aSet, f.bSet
 	c.Seeds = f.seedList
 	if c.Seeds == nil {

@@ -119,6 +119,7 @@ func (f *conformanceFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return &codeError{exitBadInput, err}
 	}
+	report.Version = version()
 	report.WriteSummary(out)
 	if err := writeReport(f.reportJSON, report.WriteJSON); err != nil {
 		return &codeError{exitInternal, err}

@@ -206,11 +206,12 @@ type resultJSON struct {
 func (o *output) writeJSON() error {
 	// The field order is the document's.
 	out := struct {
-		Passed bool `json:"passed"`
+		Version string `json:"version"`
+		Passed  bool   `json:"passed"`
 		// Interrupted tells that not everything was run to its end.
 		Interrupted bool         `json:"interrupted,omitempty"`
 		Results     []resultJSON `json:"results"`
-	}{!o.cut, o.cut, []resultJSON{}}
+	}{version(), !o.cut, o.cut, []resultJSON{}}
 	for _, r := range o.results {
 		x := resultJSON{Result: r.res, Seeds: r.seeds}
 		if r.err != nil {

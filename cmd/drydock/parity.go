@@ -354,10 +354,11 @@ func parityJSON(w io.Writer, results []*caseResult, passed, compared int) error 
 		Warnings    []string     `json:"warnings,omitempty"`
 	}
 	doc := struct {
+		Version  string   `json:"version"`
 		Cases    []result `json:"cases"`
 		Passed   int      `json:"passed"`
 		Compared int      `json:"compared"`
-	}{[]result{}, passed, compared}
+	}{version(), []result{}, passed, compared}
 	for _, r := range results {
 		out := result{Name: r.name, Verdict: r.word(), Warnings: r.warnings}
 		if r.err != nil {

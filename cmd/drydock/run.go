@@ -60,6 +60,8 @@ type runFlags struct {
 	// workers is how many cores a run may use; 0: all. The outcome is the same
 	// for any.
 	workers int
+	// typed is the command line.
+	typed string
 
 	stdout, stderr io.Writer
 }
@@ -81,6 +83,7 @@ func newRun() *cobra.Command {
 			changed := cmd.Flags().Changed
 			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			f.typed = commandLine(cmd, args)
 			return f.run(cmd.Context(), args)
 		},
 	}
@@ -267,7 +270,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		rep := &reporter{}
 		if f.report != "" {
 			var err error
-			if rep, err = newScenarioReporter(f.report, s); err != nil {
+			if rep, err = newScenarioReporter(f.report, s, f.typed); err != nil {
 				return err
 			}
 			o.Attach = rep.attach
@@ -276,6 +279,7 @@ func (f *runFlags) runEach(ctx context.Context, list []*scenarios.Scenario, load
 		res, err := scenarios.Run(ctx, s, o)
 		// The run's own error comes first: others may follow from it. The report is written also
 		// for what was cut short, and says so.
+		rep.scenario(res)
 		if rerr := rep.write(nil, partial(res, err)); err == nil && rerr != nil {
 			err = rerr
 		}

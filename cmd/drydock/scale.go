@@ -19,6 +19,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/hugepages"
 	"github.com/drydock-sim/drydock/scale"
+	"github.com/drydock-sim/drydock/scale/report"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -51,6 +52,10 @@ type scaleFlags struct {
 	memory       string
 	progress     time.Duration
 	json, verify bool
+	// expect are thresholds: "podStartup.p99 < 5s".
+	expect     []string
+	thresholds []report.Threshold
+	command    string // that was typed
 	// apiLoad has requests take time at a server with these properties.
 	apiLoad bool
 	server  apiserver.Load
@@ -98,8 +103,8 @@ and each controller may ask the API 100 times a second, as in sig-scalability's
 tests on GCE (upstream's defaults are 50 and 20), and what the API server does
 takes no time (--api-load).
 
-Exit codes: 0 the run went to its end, 1 an expectation of the scenario failed or
-runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
+Exit codes: 0 the run went to its end, 1 an expectation (--expect, or the scenario's)
+failed or runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 		Example: `  drydock scale --nodes 5000 --pods-per-node 30 --for 1h --churn 20/s --seed 7
   drydock scale --workload mixed.yaml --nodes 500 --report out/
   drydock scale --from-cluster cluster.yaml --for 30m
@@ -109,6 +114,10 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 			defer hugepages.Keep(100 * time.Millisecond)()
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			f.given = cmd.Flags().Changed
+			f.command = commandLine(cmd, args)
+			if err := f.parseThresholds(); err != nil {
+				return err
+			}
 			// A scenario says itself what its cluster is; most flags are refused with it.
 			if len(args) == 1 {
 				return f.runScenario(cmd, args[0])
@@ -120,7 +129,20 @@ runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 		},
 	}
 	f.flags(cmd)
+	cmd.AddCommand(newScaleCompare())
 	return cmd
+}
+
+// parseThresholds reads --expect.
+func (f *scaleFlags) parseThresholds() error {
+	for _, text := range f.expect {
+		t, err := report.ParseThreshold(text)
+		if err != nil {
+			return badInput("--expect: %w", err)
+		}
+		f.thresholds = append(f.thresholds, t)
+	}
+	return nil
 }
 
 // flags declares the flags. Defaults are those of the configuration that newScale
@@ -154,6 +176,7 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.IntVar(&f.server.MaxRequestsInflight, "max-requests-inflight", 400, "kube-apiserver's flag; with --api-load")
 	fl.IntVar(&f.server.MaxMutatingRequestsInflight, "max-mutating-requests-inflight", 200, "kube-apiserver's flag; with --api-load")
 	fl.IntVar(&f.server.Cores, "api-cores", 0, "how many requests the API server answers at full speed at a time (0: any number); with --api-load")
+	fl.StringArrayVar(&f.expect, "expect", nil, "a figure and what it is to keep: 'podStartup.p99 < 5s' (repeatable); docs/scale.md has the figures")
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files")
 	fl.StringVar(&f.memory, "memory", "", "what the process is to stay below if it can (\"20Gi\"); garbage is collected more often for it (default: from the number of pods; GOGC in the environment turns this off)")
 	fl.DurationVar(&f.progress, "progress", 5*time.Second, "how often to tell where the run stands, where there is no terminal; 0: never")
@@ -213,8 +236,8 @@ func (f *scaleFlags) load() error {
 		return badInput("--workers: %d is more than %d", c.Workers, maxWorkers)
 	case f.progress < 0:
 		return badInput("--progress: %v is negative", f.progress)
-	case f.verify && (f.report != "" || f.json):
-		return badInput("--verify excludes --report and --json: it tells of several runs")
+	case f.verify && (f.report != "" || f.json || len(f.expect) > 0):
+		return badInput("--verify excludes --report, --json and --expect: it tells of several runs")
 	}
 	if err := c.Validate(); err != nil {
 		return &codeError{exitBadInput, err}
@@ -418,7 +441,7 @@ func (f *scaleFlags) run(ctx context.Context) error {
 	}
 	// The directory is made now: a run must not end with a report that can't be
 	// written.
-	rep, err := newReporter(f.report, f.title(), f.facts())
+	rep, err := newReporter(f.report, f.title(), f.facts(), f.command)
 	if err != nil {
 		return err
 	}
@@ -449,8 +472,26 @@ func (f *scaleFlags) run(ctx context.Context) error {
 		return &codeError{exitInternal, werr}
 	case res.Interrupted:
 		return &codeError{code: exitInterrupted}
+	case !f.judge(rep):
+		return &codeError{code: exitFailed}
 	}
 	return nil
+}
+
+// judge tells of each threshold whether the figures keep it; false if one does not.
+func (f *scaleFlags) judge(rep *reporter) bool {
+	all := true
+	w := f.stdout
+	if f.json {
+		w = f.stderr
+	}
+	figures := rep.figures()
+	for _, t := range f.thresholds {
+		kept, line := t.Judge(figures)
+		all = all && kept
+		fmt.Fprintf(w, "%s %s\n", map[bool]string{true: "ok      ", false: "FAILED  "}[kept], line)
+	}
+	return all
 }
 
 // runVerify compares runs on several numbers of cores. Each cluster is dropped

@@ -119,13 +119,17 @@ func (f *scaleFlags) write(res *scale.Result, failed error, pace *pacer, rep *re
 		partial = "interrupted after " + scenarios.ShortTime(res.Virtual)
 	}
 	c := pace.cost()
+	rep.hash = fmt.Sprintf("%016x", res.Hash)
 	if f.json {
 		out := struct {
-			Result *scale.Result   `json:"result"`
-			Report *report.Summary `json:"report,omitempty"`
-			Cost   cost            `json:"cost"`
-			Error  string          `json:"error,omitempty"`
-		}{Result: res, Report: rep.summary(), Cost: c}
+			Version string          `json:"version"`
+			Command string          `json:"command"`
+			Result  *scale.Result   `json:"result"`
+			Report  *report.Summary `json:"report,omitempty"`
+			Figures []report.Figure `json:"figures,omitempty"`
+			Cost    cost            `json:"cost"`
+			Error   string          `json:"error,omitempty"`
+		}{Version: version(), Command: f.command, Result: res, Report: rep.summary(), Figures: rep.figures(), Cost: c}
 		if failed != nil {
 			out.Error = failed.Error()
 		}
@@ -178,7 +182,7 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 // checkScenario refuses flags that don't go with a scenario file. Only what is about watching a
 // run, and the few things that drydock run has too, is allowed.
 func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
-	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true}
+	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true, "expect": true}
 	bad := ""
 	// Visit goes by name and over flags that were given, so the first bad one is
 	// always the same.
@@ -242,7 +246,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 		}
 		return err
 	}
-	rep, err := newScenarioReporter(f.report, s)
+	rep, err := newScenarioReporter(f.report, s, f.command)
 	if err != nil {
 		return err
 	}
@@ -267,6 +271,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 	if f.json {
 		text = nil
 	}
+	rep.scenario(res)
 	werr := rep.write(text, partial(res, err))
 	// The verdicts come after the report's text: they are what a reader looks for at the end.
 	out.end(s, res, err)
@@ -280,6 +285,8 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 		return &codeError{code: exitInterrupted}
 	case werr != nil:
 		return &codeError{exitInternal, werr}
+	case err == nil && !f.judge(rep) && v.err() == nil:
+		return &codeError{code: exitFailed}
 	}
 	return v.err()
 }

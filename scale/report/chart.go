@@ -49,6 +49,17 @@ const (
 	chartHeight = 230
 )
 
+// limitFar reports whether the chart's limit is so far above its figures that it is left out.
+func (c *chart) limitFar() bool {
+	d := &drawing{chart: c}
+	for _, l := range c.lines {
+		for _, p := range l.xy {
+			d.yMax = max(d.yMax, p.Y)
+		}
+	}
+	return d.isFar(c.limitY)
+}
+
 // empty tells that there is nothing to draw.
 func (c *chart) empty() bool {
 	return !slices.ContainsFunc(c.lines, func(l line) bool { return len(l.xy) > 0 })

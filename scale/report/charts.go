@@ -1,8 +1,12 @@
 package report
 
 import (
+	"fmt"
 	"math"
+	"net/http"
 	"time"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // section is a part of the page.
@@ -64,10 +68,30 @@ func (r *Report) sections() []section {
 
 // aboutAPI says what the server's latencies are made of.
 func (r *Report) aboutAPI() string {
+	out := "Latency is at the server: queues of API priority and fairness, service, faults."
 	if len(r.API.Levels) == 0 {
-		return "Latency is at the server. There was no model of its load, so it is what faults add."
+		out = "Latency is at the server. There was no model of its load, so it is what faults add."
 	}
-	return "Latency is at the server: queues of API priority and fairness, service, faults."
+	if n := r.firstLooks(); n > 0 {
+		out += fmt.Sprintf(" Of the errors %d are no trouble: kubelets that start ask for their node and their lease, and make them on the answer 404.", n)
+	}
+	return out
+}
+
+// firstLooks counts the answers 404 to kubelets that look for their node or their lease.
+func (r *Report) firstLooks() (n uint64) {
+	for i := range r.API.Requests {
+		q := &r.API.Requests[i]
+		if q.User != apiserver.UserKubelet || q.Verb != "get" || q.Resource != "nodes" && q.Resource != "leases" {
+			continue
+		}
+		for _, c := range q.Codes {
+			if c.Code == http.StatusNotFound {
+				n += c.Count
+			}
+		}
+	}
+	return n
 }
 
 // line returns a series of a value per interval, at the intervals' ends. A point stands at its
@@ -205,6 +229,9 @@ func (r *Report) startupOver() *chart {
 		}
 	}
 	c.xLabel, c.xMax, c.points = u.name, u.at(r.For), true
+	if c.limitFar() {
+		c.about += fmt.Sprintf(" The SLO's limit, %v, is far above.", startupLimit)
+	}
 	return c
 }
 

@@ -118,6 +118,9 @@ func (r *Report) apiLatency() *chart {
 		}
 	}
 	c.lines = []line{r.overAPI("Mutating", r.intervals(), worst(true)), r.overAPI("Reading", r.intervals(), worst(false))}
+	if !slices.ContainsFunc(c.lines, func(l line) bool { return slices.ContainsFunc(l.xy, func(p point) bool { return p.Y > 0 }) }) {
+		c.lines = nil // requests took no time
+	}
 	return r.timed(c)
 }
 

@@ -57,6 +57,9 @@ func (d *drawing) settle() {
 			d.xMin, d.xMax, d.yMax = min(d.xMin, p.X), max(d.xMax, p.X), max(d.yMax, p.Y)
 		}
 	}
+	if d.isFar(d.limitY) {
+		d.chart.limitY = 0
+	}
 	if d.yMax = max(d.yMax, d.limitY) * 1.06; d.yMax <= 0 {
 		d.yMax = 1
 	}
@@ -72,6 +75,10 @@ func (d *drawing) settle() {
 		d.xMax = d.xMin + 1
 	}
 }
+
+// isFar reports whether a limit is so far above the figures that, with it in the picture, they
+// would be a line at its foot.
+func (d *drawing) isFar(limit float64) bool { return d.yMax > 0 && limit > 4*d.yMax }
 
 // x is where a value is from the left, in points.
 func (d *drawing) x(v float64) float64 {

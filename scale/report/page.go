@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/drydock-sim/drydock/ground/lists"
 )
 
 //go:embed page.css
@@ -48,6 +51,7 @@ func (r *Report) writeHTML(w io.Writer) error {
 	}
 	sections := r.sections()
 	p.head(r, sections)
+	p.verdicts(r)
 	p.slos(r, byFile[fileSLOs])
 	for _, s := range sections {
 		p.section(r, s, byFile)
@@ -85,6 +89,46 @@ func (p *page) head(r *Report, sections []section) {
 		p.printf("<dt>%s</dt><dd>%s</dd>", f.Name, f.Value)
 	}
 	p.WriteString("</dl>\n</header>\n<main>\n")
+}
+
+// verdicts writes what came of the expectations: what failed first, with what led to it; then
+// warnings and errors.
+func (p *page) verdicts(r *Report) {
+	if len(r.Verdicts)+len(r.Notes) == 0 {
+		return
+	}
+	p.WriteString("<section id=\"verdicts\" aria-labelledby=\"h-verdicts\">\n<h2 id=\"h-verdicts\">Verdicts</h2>\n")
+	failed := lists.Count(r.Verdicts, func(v Verdict) bool { return v.Outcome == "failed" })
+	p.soft(fmt.Sprintf("%d expectations, %d failed.", len(r.Verdicts), failed))
+	for _, outcome := range []string{"failed", "undecided"} {
+		for _, v := range r.Verdicts {
+			if v.Outcome != outcome {
+				continue
+			}
+			p.printf("<div class=\"slo missed\"><h3>%s</h3><strong>%s</strong><p>%s</p>\n", v.Title, v.Outcome, v.Reason)
+			if lines := slices.Concat(v.Values, v.History); len(lines) > 0 {
+				p.printf("<pre class=\"scroll\" tabindex=\"0\">%s</pre>\n", strings.Join(lines, "\n"))
+			}
+			p.WriteString("</div>\n")
+		}
+	}
+	if len(r.Notes) > 0 {
+		p.WriteString("<ul id=\"notes\">\n")
+		for _, n := range r.Notes {
+			p.printf("<li>%s</li>\n", n)
+		}
+		p.WriteString("</ul>\n")
+	}
+	if held := len(r.Verdicts) - failed; held > 0 {
+		p.WriteString("<details><summary>What held</summary>\n<ul>\n")
+		for _, v := range r.Verdicts {
+			if v.Outcome == "held" {
+				p.printf("<li>%s</li>\n", v.Title)
+			}
+		}
+		p.WriteString("</ul></details>\n")
+	}
+	p.WriteString("</section>\n")
 }
 
 // slos writes the verdicts.

@@ -10,7 +10,18 @@ import (
 
 // Fact is a line about the run that the report shows as it is: "seed", "7". Facts are shown in
 // their order.
-type Fact struct{ Name, Value string }
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Verdict is what came of an expectation: "held", "failed" or "undecided", and why.
+type Verdict struct {
+	Title, Outcome, Reason string
+	// Values are parts of a failed expression with what they were, History the lines of the
+	// timeline that led to it.
+	Values, History []string
+}
 
 // Report is what happened up to a time. It shares nothing with the run. The
 // collector may go on while it is written. The methods that write it only read it.
@@ -19,6 +30,10 @@ type Report struct {
 	Title string
 	// Facts are Options.Facts and what the collector adds; more can be appended.
 	Facts []Fact
+	// Verdicts are those of expectations, Notes warnings and errors of the run: the page begins with
+	// them, what failed first.
+	Verdicts []Verdict
+	Notes    []string
 	// Partial says why the run ended before its time ("interrupted"), or is "".
 	Partial string
 	// For is the virtual time that the report covers, from the start of the run.
@@ -68,7 +83,7 @@ type file struct {
 
 // files are the page and all tables.
 func (r *Report) files() []file {
-	out := []file{{"index.html", r.writeHTML}}
+	out := []file{{"index.html", r.writeHTML}, {FiguresFile, r.writeFigures}}
 	for _, t := range r.tables() {
 		out = append(out, file{t.File, t.writeCSV})
 	}

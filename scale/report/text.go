@@ -39,6 +39,9 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "\nNodes at the end: %d Ready, %d NotReady, %d Unknown\n\n", last.Nodes[Ready], last.Nodes[NotReady], last.Nodes[ReadyUnknown])
 	r.startupText(b, t)
+	if n := r.firstLooks(); n > 0 {
+		fmt.Fprintf(b, "API: %d requests were answered with an error, %d of them 404 to kubelets that start and look for their node and lease\n", r.requests(func(code int) bool { return code == 0 || code >= 400 }), n)
+	}
 	fmt.Fprintln(b, "\nSLOs")
 	for i := range r.SLOs {
 		s := &r.SLOs[i]

@@ -20,6 +20,8 @@ import (
 // Comparison is what two scenarios came to, run with the same seeds.
 type Comparison struct {
 	A, B Side
+	// Version is that of who runs it, for JSON; "" is left out.
+	Version string
 	// Seeds are those of the runs, in their order.
 	Seeds []uint64
 	// Differences are in what the scenarios' documents say.

@@ -358,6 +358,7 @@ func (c *Comparison) MarshalJSON() ([]byte, error) {
 		figures = append(figures, figureJSON{f.name, f.part, unit, f.a, f.b, f.diff})
 	}
 	return text.JSON(struct {
+		Version     string        `json:"version,omitempty"`
 		Passed      bool          `json:"passed"`
 		Interrupted bool          `json:"interrupted,omitempty"`
 		Seeds       []uint64      `json:"seeds"`
@@ -367,5 +368,5 @@ func (c *Comparison) MarshalJSON() ([]byte, error) {
 		Pods        []comparedPod `json:"pods"`
 		A           sideJSON      `json:"a"`
 		B           sideJSON      `json:"b"`
-	}{c.Passed(), c.Interrupted, c.Seeds, append([]Difference{}, c.Differences...), c.Warnings, figures, append([]comparedPod{}, c.pods()...), side(&c.A), side(&c.B)})
+	}{c.Version, c.Passed(), c.Interrupted, c.Seeds, append([]Difference{}, c.Differences...), c.Warnings, figures, append([]comparedPod{}, c.pods()...), side(&c.A), side(&c.B)})
 }

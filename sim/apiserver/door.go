@@ -170,3 +170,6 @@ func ScaleUpRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalin
 func ScaleDownRules(rules *autoscalingv2.HPAScalingRules) *autoscalingv2.HPAScalingRules {
 	return kinds.ScaleDownRules(rules)
 }
+
+// UserKubelet is the user of all kubelets' requests in Stats.
+const UserKubelet = stats.UserKubelet
