@@ -135,3 +135,7 @@ func (r *Runtime) SetPodsMemoryLimit(n int64) { r.use.SetPodsMemoryLimit(n) }
 // SetPodsPIDLimit sets how many processes all pods can have; 0 or less for any
 // number.
 func (r *Runtime) SetPodsPIDLimit(n int64) { r.use.SetPodsPIDLimit(n) }
+
+// SetStreaming has Exec, Attach and PortForward answer with the URLs of s, in the place of
+// Options.Streaming.
+func (r *Runtime) SetStreaming(s StreamingServer) { r.opts.Streaming = s }

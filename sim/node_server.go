@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/server"
 )
@@ -22,13 +23,15 @@ import (
 // there; w is written to meanwhile and must not wait. done is called once, on the loop, when
 // the answer is over: with an error if there is no kubelet, or it died. end, if not nil,
 // ends the request, as a client that goes does.
-func (n *Node) Serve(w http.ResponseWriter, r *http.Request, done func(error)) (end func()) {
+// streams connects clients with streams, on the loop, too, and must not wait; nil: there
+// are none.
+func (n *Node) Serve(w http.ResponseWriter, r *http.Request, streams server.Streams, done func(error)) (end func()) {
 	if n.kubelet == nil || n.group == nil || n.host != nil {
 		done(errNoKubelet)
 		return nil
 	}
 	h := server.New(server.Options{
-		Host: n.kubelet.Host(), Config: n.config, Logs: nodeLogReader{n},
+		Host: n.kubelet.Host(), Config: n.config, Logs: nodeLogReader{n}, Streams: streams,
 		Checks: []server.Check{server.Ping(), {Name: "syncloop", Check: n.kubelet.Healthy}},
 	})
 	var cancel func(error)
@@ -170,3 +173,26 @@ func (c *logCopier) copy(raw []byte) (more bool, err error) {
 
 // timestampFormat is how a log's times are shown: always nine digits.
 const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
+// SetStreaming has the node's runtime give out the URLs of s. It is called on the node's
+// loop.
+func (n *Node) SetStreaming(s fakecri.StreamingServer) { n.rt.SetStreaming(s) }
+
+// Stream runs fn as a task of the node with a connection to its runtime, for a stream into
+// a pod, which does not need the kubelet any more. It is called on the node's loop; done is
+// called there once, at the end. end ends the task's context.
+func (n *Node) Stream(fn func(ctx context.Context, c *fakecri.Client) error, done func(error)) (end func()) {
+	g := n.l.Root()
+	var cancel func(error)
+	g.Go("stream", func(ctx context.Context) {
+		err := errNoKubelet // of a task that is killed
+		defer func() { done(err) }()
+		ctx, cancel = loop.WithEnd(ctx)
+		err = fn(ctx, n.rt.Client(g))
+	})
+	return func() {
+		if cancel != nil {
+			cancel(context.Canceled)
+		}
+	}
+}

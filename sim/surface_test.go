@@ -55,7 +55,7 @@ func surface(t *testing.T, after time.Duration, paths ...string) map[string]*htt
 		for _, path := range paths {
 			w := httptest.NewRecorder()
 			out[path] = w
-			n.Serve(w, httptest.NewRequest(http.MethodGet, path, nil), func(err error) {
+			n.Serve(w, httptest.NewRequest(http.MethodGet, path, nil), nil, func(err error) {
 				if err != nil {
 					t.Errorf("%s: %v", path, err)
 				}

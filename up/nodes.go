@@ -3,7 +3,10 @@ package up
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"sync"
+
+	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
 // nodes leads the API's facade to the kubelets of a cluster.
@@ -20,7 +23,14 @@ func (n nodes) ServeNode(name string, w http.ResponseWriter, r *http.Request) er
 	}
 	a := newAnswer()
 	var end func()
-	err := n.c.pacer.On(node.Loop(), func() { end = node.Serve(a, r, a.finish) })
+	s, err := n.c.streams.of(node)
+	if err != nil {
+		return err
+	}
+	err = n.c.pacer.On(node.Loop(), func() {
+		node.SetStreaming(s)
+		end = node.Serve(a, r, a, a.finish)
+	})
 	if err != nil {
 		return err
 	}
@@ -29,7 +39,12 @@ func (n nodes) ServeNode(name string, w http.ResponseWriter, r *http.Request) er
 			_ = n.c.pacer.On(node.Loop(), end)
 		}
 	}()
-	return a.copyTo(w, r)
+	if err := a.copyTo(w, r); err != nil || a.stream == nil {
+		return err
+	}
+	// The answer is a stream, which is not the loop's.
+	n.c.streams.proxy.ServeStream(w, r, a.stream.url, a.stream.s)
+	return nil
 }
 
 // answerSize is how much of an answer waits for its client, in bytes, at most; a client
@@ -51,6 +66,16 @@ type answer struct {
 	ended bool
 	gone  bool // the client takes nothing more
 	err   error
+	// stream is what the answer is in the place of all that; nil: it is none. It is set
+	// before ended is.
+	stream *streamTo
+}
+
+// ServeStream implements server.Streams: the stream begins when the answer is over.
+func (a *answer) ServeStream(_ http.ResponseWriter, _ *http.Request, to *url.URL, s server.Stream) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.stream = &streamTo{to, s}
 }
 
 func newAnswer() *answer {

@@ -85,6 +85,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		// Nothing is read any more but whether the client is still there.
 		_ = deadline.SetReadDeadline(time.Time{})
 	}
+	if isUpgrade(req) {
+		g.h.ServeHTTP(w, req) // whoever takes the connection over takes the deadlines off
+		return
+	}
 	if long(req) {
 		w = &patient{w, deadline, g.limits.answer}
 		_ = deadline.SetWriteDeadline(time.Time{})

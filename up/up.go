@@ -78,6 +78,7 @@ type Cluster struct {
 	facade  *facade.Facade
 	told    *inertia
 	server  *http.Server
+	streams *streams
 	address net.Addr
 	ca      []byte // PEM
 	token   string // of the administrator
@@ -131,6 +132,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.limits != nil {
 		bounds = *o.limits
 	}
+	c.streams = newStreams(ctx, c)
 	c.server = newServer(ctx, watchable{c.facade, way}, certificate, bounds)
 	go c.run(ctx, netutil.LimitListener(listener, bounds.connections))
 	return c, nil

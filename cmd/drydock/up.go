@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
@@ -136,6 +138,8 @@ func (f *upFlags) run(ctx context.Context, args []string, stdout, stderr io.Writ
 	if ip := net.ParseIP(f.o.Address); !ip.IsLoopback() {
 		fmt.Fprintf(stderr, "drydock: %s is not of the loopback: whoever reaches it and has the token is the cluster's administrator\n", f.o.Address)
 	}
+	// The streaming libraries log each client that goes away as an error.
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	c, err := up.Start(context.WithoutCancel(ctx), f.o)
 	if err != nil {
 		return &codeError{exitBadInput, err}

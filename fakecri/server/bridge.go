@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/server/clientio"
 	"github.com/drydock-sim/drydock/ground/linux"
 )
 
@@ -318,7 +319,7 @@ func (b *bridge) serve(raw net.Conn, key portKey, stated bool) {
 			return
 		}
 	}
-	err := b.s.relay(b.ctx, &b.work, conn, func(ctx context.Context, c *fakecri.Client, f *duplex) error {
+	err := b.s.relay(b.ctx, &b.work, conn, func(ctx context.Context, c *fakecri.Client, f *clientio.Duplex) error {
 		to, err := b.s.rt.Dial(ctx, key.ip, key.port)
 		if err != nil {
 			return fmt.Errorf("%s: %w", net.JoinHostPort(key.ip, strconv.Itoa(key.port)), err)

@@ -20,12 +20,17 @@ import (
 	utilexec "k8s.io/utils/exec"
 
 	"github.com/drydock-sim/drydock/fakecri"
+	"github.com/drydock-sim/drydock/fakecri/server/clientio"
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // defaultStreamAddress is where streams are served: on any port, and not for
 // other machines, since whoever has a URL needs nothing else.
 const defaultStreamAddress = "127.0.0.1:0"
+
+// attachPatience is how long a client that is attached may take nothing of what waits for
+// it before it is given up, since the container's writes wait for it.
+const attachPatience = 30 * time.Second
 
 // streamServer serves what Exec, Attach and PortForward give URLs for. The
 // protocols are k8s.io/cri-streaming's.
@@ -238,7 +243,7 @@ func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, st
 			return err
 		}
 	}
-	err = s.relay(ctx, &x.t.work, conn, func(ctx context.Context, c *fakecri.Client, f *duplex) error {
+	err = s.relay(ctx, &x.t.work, conn, func(ctx context.Context, c *fakecri.Client, f *clientio.Duplex) error {
 		return c.PortForwardStream(ctx, id, port, f)
 	})
 	if err != nil && ctx.Err() == nil {
@@ -252,8 +257,8 @@ func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, st
 type clientStreams struct {
 	t       *streamServer
 	streams fakecri.Streams
-	in      *inlet
-	outs    []*outlet
+	in      *clientio.Inlet
+	outs    []*clientio.Outlet
 	done    chan struct{}
 }
 
@@ -266,9 +271,9 @@ func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io
 		in = nil
 	}
 	if in != nil {
-		c.in = newInlet(l, in)
+		c.in = clientio.NewInlet(l.Post, in)
 		c.streams.Stdin = c.in
-		t.work.Go(c.in.run)
+		t.work.Go(c.in.Run)
 	}
 	if out != nil {
 		c.streams.Stdout = c.out(l, out, patience)
@@ -285,11 +290,11 @@ func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io
 }
 
 // out is where a stream of a command goes, with patience for a client that is slow.
-func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *outlet {
-	o := newOutlet(l, w)
-	o.patience = patience
+func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *clientio.Outlet {
+	o := clientio.NewOutlet(l.Post, w)
+	o.Patience = patience
 	c.outs = append(c.outs, o)
-	c.t.work.Go(o.run)
+	c.t.work.Go(o.Run)
 	return o
 }
 
@@ -312,7 +317,7 @@ func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.T
 // not wait.
 func (c *clientStreams) flush(ctx context.Context) {
 	for _, o := range c.outs {
-		o.finish(ctx)
+		o.Finish(ctx)
 	}
 }
 
@@ -322,9 +327,31 @@ func (c *clientStreams) flush(ctx context.Context) {
 func (c *clientStreams) close() {
 	close(c.done)
 	if c.in != nil {
-		c.in.stop()
+		c.in.Stop()
 	}
 	for _, o := range c.outs {
-		o.abandon()
+		o.Abandon()
 	}
+}
+
+// relay runs fn on the loop with a connection, which the caller closes
+// afterwards. Its goroutines count in work. Its order of ends: fn returns when the pod's side is
+// done; what waits for the client is written unless there was an error.
+func (s *Server) relay(ctx context.Context, work *sync.WaitGroup, conn io.ReadWriter, fn func(context.Context, *fakecri.Client, *clientio.Duplex) error) error {
+	d := &clientio.Duplex{In: clientio.NewInlet(s.loop.Post, conn), Out: clientio.NewOutlet(s.loop.Post, conn)}
+	if w, ok := conn.(interface{ CloseWrite() error }); ok {
+		d.Out.End = func() { _ = w.CloseWrite() }
+	}
+	work.Go(d.In.Run)
+	work.Go(d.Out.Run)
+	_, err := onLoop(ctx, s, "PortForward", func(ctx context.Context, c *fakecri.Client) (struct{}, error) {
+		return struct{}{}, fn(ctx, c, d)
+	})
+	d.In.Stop()
+	if err != nil {
+		d.Out.Abandon()
+		return err
+	}
+	d.Out.Finish(ctx)
+	return nil
 }

@@ -33,7 +33,7 @@ func (f *Facade) serveOnNode(obj apiserver.Object, k *servedKind, info *request.
 	switch o := obj.(type) {
 	case *v1.Pod:
 		if info.Subresource != "log" {
-			return false
+			return f.streamOnNode(o, info, w, req)
 		}
 		container := q.Get("container")
 		if container == "" {
@@ -49,7 +49,7 @@ func (f *Facade) serveOnNode(obj apiserver.Object, k *servedKind, info *request.
 		}
 		return true
 	case *v1.Node:
-		if info.Subresource != "proxy" || req.Header.Get("Upgrade") != "" {
+		if info.Subresource != "proxy" {
 			return false
 		}
 		_, path, _ := strings.Cut(req.URL.Path, "/nodes/"+o.Name+"/proxy")
@@ -60,6 +60,45 @@ func (f *Facade) serveOnNode(obj apiserver.Object, k *servedKind, info *request.
 		return true
 	}
 	return false
+}
+
+// streamOnNode serves a stream into a pod (pkg/registry/core/pod: streamLocation,
+// PortForwardLocation). It reports whether the request is for one.
+func (f *Facade) streamOnNode(pod *v1.Pod, info *request.RequestInfo, w http.ResponseWriter, req *http.Request) bool {
+	q := req.URL.Query()
+	u := &url.URL{}
+	switch info.Subresource {
+	case "exec", "attach":
+		container := q.Get("container")
+		if container == "" {
+			container = pod.Spec.Containers[0].Name
+		}
+		params := url.Values{}
+		for _, p := range [...]struct{ name, kubelet string }{{"stdin", v1.ExecStdinParam}, {"stdout", v1.ExecStdoutParam}, {"stderr", v1.ExecStderrParam}, {"tty", v1.ExecTTYParam}} {
+			if on := q.Get(p.name); on != "" && on != "0" && on != "false" {
+				params.Set(p.kubelet, "1")
+			}
+		}
+		if info.Subresource == "exec" {
+			params[v1.ExecCommandParam] = q["command"]
+		}
+		u.Path, u.RawQuery = "/"+info.Subresource+"/"+pod.Namespace+"/"+pod.Name+"/"+container, params.Encode()
+	case "portforward":
+		u.Path, u.RawQuery = "/portForward/"+pod.Namespace+"/"+pod.Name, url.Values{v1.PortHeader: q["ports"]}.Encode()
+		if len(q["ports"]) == 0 {
+			u.RawQuery = ""
+		}
+	default:
+		return false
+	}
+	if !strings.Contains(strings.ToLower(req.Header.Get("Connection")), "upgrade") {
+		f.fail(apierrors.NewBadRequest("Upgrade request required"), w, req)
+		return true
+	}
+	if err := f.o.Nodes.ServeNode(pod.Spec.NodeName, w, toNode(req, u)); err != nil {
+		f.fail(unreachable(pod.Spec.NodeName, u, err), w, req)
+	}
+	return true
 }
 
 // toNode is a client's request as the API server makes it to a kubelet.

@@ -32,6 +32,7 @@ import (
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet/real/streamproxy"
 	"github.com/drydock-sim/drydock/kubelet/server"
 )
 
@@ -153,7 +154,7 @@ func (s *Servers) Serve(ctx context.Context, h Handle, checks []server.Check) er
 		Host: host{h}, Checks: checks, Logs: logReader{h}, Process: legacyregistry.DefaultGatherer,
 	}
 	full := shared
-	full.Config, full.Filter, full.Streams = c, s.auth.filter, streams{}
+	full.Config, full.Filter, full.Streams = c, s.auth.filter, streamproxy.Streams{}
 	full.SystemLogs = http.StripPrefix("/logs/", http.FileServer(http.Dir("/var/log/")))
 	full.Install = s.install
 	failed := make(chan error, 2)

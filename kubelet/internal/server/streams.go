@@ -4,49 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apiproxy "k8s.io/apimachinery/pkg/util/proxy"
-	"k8s.io/apiserver/pkg/util/proxy"
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/cri-client/pkg/logs"
-	"k8s.io/klog/v2"
-	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/server"
 )
-
-// streams connects clients with the runtime's streaming server: SPDY as it is, and
-// WebSockets of the newer protocols translated to it.
-type streams struct{}
-
-// ServeStream implements server.Streams.
-func (streams) ServeStream(w http.ResponseWriter, r *http.Request, to *url.URL, s server.Stream) {
-	var h http.Handler = apiproxy.NewUpgradeAwareHandler(to, nil, false, true, responder{})
-	switch {
-	case s.Kind == server.PortForwardStream:
-		if wsstream.IsWebSocketRequestWithTunnelingProtocol(r) {
-			h = proxy.NewTunnelingHandler(h)
-		}
-	case wsstream.IsWebSocketRequestWithStreamCloseProtocol(r):
-		h = proxy.NewStreamTranslatorHandler(to, nil, 0, proxy.Options{Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Tty: s.TTY})
-	}
-	h.ServeHTTP(w, r)
-}
-
-// responder tells a client why its stream could not be made.
-type responder struct{}
-
-// Error implements proxy.ErrorResponder.
-func (responder) Error(w http.ResponseWriter, _ *http.Request, err error) {
-	klog.ErrorS(err, "Error while proxying request")
-	http.Error(w, err.Error(), http.StatusInternalServerError)
-}
 
 // logReader reads log files as the runtime writes them (k8s.io/cri-client's logs).
 type logReader struct{ h Handle }
