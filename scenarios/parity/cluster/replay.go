@@ -53,7 +53,7 @@ type play struct {
 // It looks at the case's nodes, actions and times only. The same seed gives the same observation.
 func (c *Case) Replay(opts Options) (*Observation, error) {
 	p := &play{c: c, programs: newPrograms(), usage: newUsages(), zero: upBefore}
-	o := sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, Start: c.start(p.zero)}
+	o := sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, Start: c.start(p.zero), APILatencyMin: 5 * time.Millisecond, APILatencyMax: 25 * time.Millisecond}
 	if c.Metrics {
 		o.ControlPlane = controlplane.Options{Metrics: p.usage}
 	}

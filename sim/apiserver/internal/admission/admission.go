@@ -48,8 +48,8 @@ type Cluster interface {
 	NewUID() types.UID
 }
 
-// Name is what errors of admission call a new object. Upstream generates
-// names after it, so an object without one goes by its generateName
+// Name is what errors call a new object before it is validated. Upstream generates
+// names right before that, so an object without one goes by its generateName
 // (apiserver pkg/admission/errors.go).
 func Name(obj kind.Object) string {
 	if g := obj.GetGenerateName(); g != "" && strings.HasPrefix(obj.GetName(), g) {
@@ -58,9 +58,17 @@ func Name(obj kind.Object) string {
 	return obj.GetName()
 }
 
+// name is what errors call the request's object.
+func (r *Request) name() string {
+	if r.named {
+		return r.Object.GetName()
+	}
+	return Name(r.Object)
+}
+
 // forbidden is the error of a plugin that refuses a request.
 func (r *Request) forbidden(text string) error {
-	return apierrors.NewForbidden(r.Kind.GroupResource(), Name(r.Object), fmt.Errorf("%s", text))
+	return apierrors.NewForbidden(r.Kind.GroupResource(), r.name(), fmt.Errorf("%s", text))
 }
 
 // pods is what errors about pods name.

@@ -17,7 +17,7 @@ type Request struct {
 	Kind        *kind.Info
 	Subresource string
 	// Namespace and Name are those of the object. Of one that is made from a
-	// generateName, the name is there already; errors say [Name].
+	// generateName, the name is there already; errors of Mutate say [Name].
 	Namespace, Name string
 	// Object is what is to be stored, and Mutate's to write to; nil: it is deleted.
 	// Old is what is stored; nil: the object is new.
@@ -29,6 +29,9 @@ type Request struct {
 	// it came without.
 	Options any
 	Caller  *Caller
+	// named says that a name was generated, if one was to be: it is when a request is
+	// validated, and errors say it then.
+	named bool
 }
 
 // Caller is who makes a request, and what hears what is said beside the answer.
@@ -168,6 +171,7 @@ func (c Chain) Mutate(r *Request) error {
 
 // Validate has each plugin look at the request as it will be stored.
 func (c Chain) Validate(r *Request) error {
+	r.named = true
 	return c.each(r, func(p *Plugin) func(*Request) error { return p.Validate })
 }
 

@@ -332,7 +332,7 @@ func (s *policies) mutate(r *Request) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	err := apierrors.NewForbidden(r.Kind.GroupResource(), Name(r.Object), errors.New("admission request denied by policy"))
+	err := apierrors.NewForbidden(r.Kind.GroupResource(), r.name(), errors.New("admission request denied by policy"))
 	err.ErrStatus.Message = wrong[0].message
 	if wrong[0].reason != "" {
 		err.ErrStatus.Reason = wrong[0].reason

@@ -63,13 +63,25 @@ func (s *State) GenerateName(prefix string) string {
 	return s.drawName(prefix)
 }
 
+// refusedName is a generated name for what will not be stored under it: errors may say it.
+// It is no draw of those that are stored.
+func (s *State) refusedName(prefix string) string {
+	s.refused++
+	return endName(prefix, loop.Hash(s.seed, []string{"refused name", prefix}, s.refused))
+}
+
 func (s *State) drawName(prefix string) string {
-	if len(prefix) > 58 {
-		prefix = prefix[:58]
-	}
 	s.names++
-	h := loop.Hash(s.seed, []string{"name", prefix}, s.names)
-	b := []byte(prefix)
+	prefix = prefix[:min(len(prefix), maxPrefix)]
+	return endName(prefix, loop.Hash(s.seed, []string{"name", prefix}, s.names))
+}
+
+// maxPrefix is how much of a prefix a generated name has.
+const maxPrefix = 58
+
+// endName appends five characters that h decides.
+func endName(prefix string, h uint64) string {
+	b := []byte(prefix[:min(len(prefix), maxPrefix)])
 	for range 5 {
 		b = append(b, nameAlphabet[h%uint64(len(nameAlphabet))])
 		h /= uint64(len(nameAlphabet))

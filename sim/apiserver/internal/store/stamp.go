@@ -66,7 +66,7 @@ func (s *Store) NewTemplate(pod *v1.Pod) (*Template, error) {
 		return nil, apierrors.NewInvalid(in.GroupKind(), "", field.ErrorList{field.Required(field.NewPath("metadata", "name"), "name or generateName is required")})
 	}
 	if c.Name == "" {
-		c.Name = prefix + "xxxxx"
+		c.Name = s.refusedName(prefix)
 	} else {
 		c.GenerateName = ""
 	}

@@ -81,6 +81,7 @@ type State struct {
 	version uint64
 	uids    uint64
 	names   uint64
+	refused uint64 // counts names of what was not stored
 	classes uint64 // counts the changes of what admission reads: priority and runtime classes
 
 	kinds   *kind.Table
