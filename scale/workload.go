@@ -1,7 +1,10 @@
 package scale
 
 import (
+	"bytes"
+	_ "embed" // the schema
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -331,3 +334,16 @@ func DefaultWorkload(probes float64) *Workload {
 	}
 	return w
 }
+
+//go:embed workload.schema.json
+var workloadSchema []byte
+
+// WorkloadSchema returns the JSON Schema (draft 2020-12) of the workload document. It is
+// generated from the document's types, as scenarios.Schema is.
+func WorkloadSchema() []byte { return bytes.Clone(workloadSchema) }
+
+// IsWorkload reports whether a text is a workload, also one with mistakes.
+func IsWorkload(data []byte) bool { return workloadHead.Match(data) }
+
+// workloadHead is the line of a workload's head that says what it is.
+var workloadHead = regexp.MustCompile(`(?m)^["']?kind["']?:[ \t]+["']?Workload["']?[ \t]*(#.*)?$`)

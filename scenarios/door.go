@@ -69,6 +69,9 @@ func Run(ctx context.Context, s *Scenario, opts RunOptions) (*Result, error) {
 	return running.Run(ctx, s, opts)
 }
 
+// Check refuses what a run of the scenario would refuse before it begins and loading cannot know.
+func Check(s *Scenario) error { return running.Check(s) }
+
 // Open makes a scenario's cluster for somebody who runs it by himself.
 func Open(s *Scenario, opts SessionOptions) (*Session, error) { return running.Open(s, opts) }
 
@@ -81,6 +84,9 @@ type Action = document.Action
 func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string) []string {
 	return running.KubeletWarnings(c, cgroupDriver)
 }
+
+// ParseTime is time.ParseDuration that also knows days, as in scenario files: 1d12h.
+func ParseTime(s string) (time.Duration, error) { return decode.ParseTime(s) }
 
 // ParseKubeletConfiguration reads a kubelet.config.k8s.io/v1beta1
 // KubeletConfiguration strictly. Errors are LoadErrors.

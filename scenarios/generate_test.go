@@ -55,6 +55,17 @@ func TestGenerated(t *testing.T) {
 	g.compare("../docs/scenarios.md", doc)
 }
 
+// Update reports whether generated files are to be written; for tests of other documents.
+func Update() bool { return *update }
+
+// SchemaOf is the JSON Schema of a document's type in a package's directory, for documents
+// that other packages have.
+func SchemaOf(t *testing.T, root reflect.Type, dir, title, id string) []byte {
+	g := newGenerator(t)
+	g.read(dir, root.PkgPath(), "*.go", 0)
+	return g.document(root, title, id)
+}
+
 type generator struct {
 	t        *testing.T
 	comments map[string]string // "Type" or "Type.Field", by package path + "." in front
@@ -200,11 +211,16 @@ func (g *generator) between(doc []byte, mark, text string) []byte {
 type object = map[string]any
 
 func (g *generator) schema() []byte {
-	root := g.ref(reflect.TypeFor[Scenario]())
+	return g.document(reflect.TypeFor[Scenario](), "Drydock scenario", "scenario")
+}
+
+// document is the schema of a document of a type.
+func (g *generator) document(of reflect.Type, title, id string) []byte {
+	root := g.ref(of)
 	out := object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema",
-		"$id":     "https://drydock.dev/schemas/v1alpha1/scenario.json",
-		"title":   "Drydock scenario",
+		"$id":     "https://drydock.dev/schemas/v1alpha1/" + id + ".json",
+		"title":   title,
 		"$ref":    root["$ref"],
 		"$defs":   g.defs,
 	}
@@ -215,7 +231,16 @@ func (g *generator) schema() []byte {
 	return append(b, '\n')
 }
 
+// baseName is a type's name without the arguments of a generic one.
+func baseName(t reflect.Type) string {
+	name, _, _ := strings.Cut(t.Name(), "[")
+	return name
+}
+
 func defName(t reflect.Type) string {
+	if _, arg, ok := strings.Cut(t.Name(), "["); ok {
+		return baseName(t) + "." + strings.TrimSuffix(arg[strings.LastIndexAny(arg, "./")+1:], "]")
+	}
 	parts := strings.Split(t.PkgPath(), "/")
 	switch p := t.PkgPath(); {
 	case strings.HasPrefix(p, "k8s.io/kubelet/"):
@@ -236,7 +261,7 @@ func (g *generator) ref(t reflect.Type) object {
 	return object{"$ref": "#/$defs/" + name}
 }
 
-const durationPattern = `([0-9]+(\.[0-9]+)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)`
+const durationPattern = `([0-9]+(\.[0-9]+)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d)`
 
 // leaf is the schema of types that are not written as their Go types say.
 func (g *generator) leaf(t reflect.Type) any {
@@ -290,6 +315,9 @@ func (g *generator) shorthand(t reflect.Type) any {
 	case reflect.TypeFor[action.APIError]():
 		return object{"type": "integer"}
 	}
+	if f, ok := t.FieldByName("Value"); ok && baseName(t) == "Distribution" {
+		return g.of(f.Type) // the value alone
+	}
 	return nil
 }
 
@@ -330,6 +358,9 @@ func (g *generator) of(t reflect.Type) object {
 	case reflect.Pointer:
 		return g.of(t.Elem())
 	case reflect.Struct:
+		if t.Name() == "" {
+			return g.define(t)
+		}
 		return g.ref(t)
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": g.of(t.Elem())}
@@ -364,7 +395,7 @@ func (g *generator) define(t reflect.Type) object {
 	if s := g.shorthand(t); s != nil {
 		out = object{"anyOf": []any{s, out}}
 	}
-	if c := g.comments[t.PkgPath()+"."+t.Name()]; c != "" {
+	if c := g.comments[t.PkgPath()+"."+baseName(t)]; c != "" {
 		out["description"] = c
 	}
 	return out
@@ -381,7 +412,7 @@ func (g *generator) properties(t reflect.Type, props object, required *[]string)
 			continue
 		}
 		p := g.of(f.Type)
-		doc := g.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]
+		doc := g.comments[t.PkgPath()+"."+baseName(t)+"."+f.Name]
 		if doc == "" {
 			doc = clean(swagger[f.json], 1)
 		}
@@ -465,7 +496,7 @@ func (g *generator) rows(b *strings.Builder, t reflect.Type, add func(reflect.Ty
 		if l := g.leaf(f.Type); l == nil {
 			add(f.Type)
 		}
-		doc := g.comments[t.PkgPath()+"."+t.Name()+"."+f.Name]
+		doc := g.comments[t.PkgPath()+"."+baseName(t)+"."+f.Name]
 		if doc == "" {
 			g.t.Errorf("%s.%s has no comment", t.Name(), f.Name)
 		}

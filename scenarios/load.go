@@ -41,15 +41,15 @@ func fromDisk(opts LoadOptions) LoadOptions {
 	if opts.ReadFile == nil {
 		opts.ReadFile = ReadFile
 		if opts.ReadDir == nil {
-			opts.ReadDir = readDir
+			opts.ReadDir = ReadDir
 		}
 	}
 	return opts
 }
 
-// readDir returns the manifests in a directory, as kubectl apply -f takes them: files whose
+// ReadDir returns the manifests in a directory, as kubectl apply -f takes them: files whose
 // names end in .yaml, .yml or .json, by name, and nothing of directories below.
-func readDir(name string) ([]string, error) {
+func ReadDir(name string) ([]string, error) {
 	if st, err := os.Stat(name); err != nil || !st.IsDir() {
 		return nil, nil // reading the file says what is wrong
 	}

@@ -14,8 +14,8 @@ import (
 
 // LoadPaths loads the scenarios of files, and of directories with all that is
 // below them: there, files that end in .yaml or .yml and hold a scenario, in
-// the order of their paths; manifests and workloads are passed over. What is wrong with any of them comes back as
-// LoadErrors.
+// the order of their paths; manifests and workloads are passed over; - is standard input. What is
+// wrong with any of them comes back as LoadErrors.
 func LoadPaths(paths []string, opts LoadOptions) ([]*Scenario, error) {
 	if opts.Compiler == nil {
 		c, err := expect.NewCompiler()
@@ -51,6 +51,9 @@ func LoadPaths(paths []string, opts LoadOptions) ([]*Scenario, error) {
 
 // scenarioFiles returns p itself, or the scenario files below it.
 func scenarioFiles(p string) ([]string, error) {
+	if p == "-" {
+		return []string{p}, nil
+	}
 	info, err := os.Stat(p)
 	if err != nil {
 		var pe *fs.PathError

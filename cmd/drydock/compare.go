@@ -24,6 +24,8 @@ import (
 type compareFlags struct {
 	// Overrides of both sides, of A and of B, each PATH=VALUE.
 	set, aSet, bSet []string
+	// KubeletConfigurations of both sides, of A and of B: files.
+	kubelet, aKubelet, bKubelet string
 	// focus selects one scenario of a file with several.
 	focus string
 	// seed is one, seeds a list such as "1-20"; neither: the scenario's own.
@@ -76,11 +78,14 @@ Exit codes: 0 all expectations held on both sides, 1 one failed or the compariso
 	fl.StringArrayVar(&f.set, "set", nil, "override a field on both sides, as drydock run's --set (repeatable)")
 	fl.StringArrayVar(&f.aSet, "a-set", nil, "override a field on side A (repeatable)")
 	fl.StringArrayVar(&f.bSet, "b-set", nil, "override a field on side B (repeatable)")
+	fl.StringVar(&f.kubelet, "kubelet-config", "", "the nodes' KubeletConfiguration on both sides, instead of theirs: a file")
+	fl.StringVar(&f.aKubelet, "a-kubelet-config", "", "the same of side A")
+	fl.StringVar(&f.bKubelet, "b-kubelet-config", "", "the same of side B")
 	fl.StringVar(&f.focus, "focus", "", "the scenario in a file of several whose name matches this regular expression")
 	fl.Uint64Var(&f.seed, "seed", 0, "run with this seed instead of A's")
 	fl.StringVar(&f.seeds, "seeds", "", "run with many seeds (\"1-20\", \"3,7,10-20\"): means, and from the least to the most")
 	fl.StringVarP(&f.output, "output", "o", "text", "text or json")
-	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
+	spanVar(fl, &f.until, "until", 0, "stop at this virtual time")
 	fl.IntVar(&f.workers, "workers", 0, "cores to use (0: all); never changes the outcome")
 	complete(cmd, "text", "json")
 	return cmd
@@ -99,8 +104,8 @@ func (f *compareFlags) check(args []string, changed func(string) bool) error {
 		return badInput("--until: %v is not after the start", f.until)
 	case f.workers < 0 || f.workers > maxWorkers:
 		return badInput("--workers: %d is not within 0 and %d", f.workers, maxWorkers)
-	case len(args) == 1 && len(f.aSet)+len(f.bSet) == 0:
-		return badInput("compare: A and B are the same: name a second file, or say what differs with --a-set or --b-set")
+	case len(args) == 1 && len(f.aSet)+len(f.bSet) == 0 && f.aKubelet == f.bKubelet:
+		return badInput("compare: A and B are the same: name a second file, or say what differs with --a-set, --b-set or --b-kubelet-config")
 	}
 	if changed("seed") {
 		f.seedList = []uint64{f.seed}
@@ -121,18 +126,27 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 	if err := f.check(args, changed); err != nil {
 		return err
 	}
-	a, aSel, err := f.load(args[0], "--a-set", f.aSet)
+	a, aSel, err := f.load(ctx, args[0], "--a-set", f.aSet, f.aKubelet)
 	if err != nil {
 		return err
 	}
 	// One file alone is both sides.
-	b, bSel, err := f.load(args[len(args)-1], "--b-set", f.bSet)
+	b, bSel, err := f.load(ctx, args[len(args)-1], "--b-set", f.bSet, f.bKubelet)
 	if err != nil {
 		return err
 	}
 	c := compare.New(a, b)
 	c.Version = version()
 	c.A.Set, c.B.Set = f.aSet, f.bSet
+	if f.aKubelet != "" {
+		c.A.Set = append([]string{"the kubelet configuration " + f.aKubelet}, f.aSet...)
+	}
+	if f.bKubelet != "" {
+		c.B.Set = append([]string{"the kubelet configuration " + f.bKubelet}, f.bSet...)
+	}
+	if changed("seeds") {
+		c.SeedsText = f.seeds
+	}
 	c.Seeds = f.seedList
 	if c.Seeds == nil {
 		// A's seed for both sides: with two seeds the difference would be partly chance.
@@ -165,9 +179,9 @@ func (f *compareFlags) run(ctx context.Context, args []string, changed func(stri
 // override is told with the flag that it came by: --a-set and --set look alike in
 // a long command. More than one scenario is refused: which of A's is to be compared with which of
 // B's, nobody said.
-func (f *compareFlags) load(file, flag string, own []string) (*scenarios.Scenario, *runFlags, error) {
-	sel := selection{focus: f.focus, set: slices.Concat(f.set, own)}
-	list, err := sel.load([]string{file})
+func (f *compareFlags) load(ctx context.Context, file, flag string, own []string, kubelet string) (*scenarios.Scenario, *runFlags, error) {
+	sel := selection{focus: f.focus, set: slices.Concat(f.set, own), kubelet: cmp.Or(kubelet, f.kubelet)}
+	list, err := sel.load(ctx, []string{file})
 	var wrong scenarios.LoadErrors
 	if errors.As(err, &wrong) {
 		for _, e := range wrong { // name the flag that it was

@@ -20,6 +20,14 @@ func pattern(flag, text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
+// openInput opens a file; - is standard input.
+func openInput(name string) (*os.File, error) {
+	if name == "-" {
+		return os.Stdin, nil
+	}
+	return os.Open(name)
+}
+
 // writable tells before the run what would keep a report from being written after
 // it. A file that is there stays as it is until then. A file that is not there
 // yet is made and removed again. A run of minutes whose report cannot be written would have been

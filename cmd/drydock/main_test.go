@@ -197,17 +197,17 @@ func TestJSONOutput(t *testing.T) {
 func TestJUnitOutput(t *testing.T) {
 	seed := *runJSON(t, exitFailed, flaky, "--seeds", "1-30").Results[0].Seeds.FirstFailing
 	code, stdout, stderr := drydock(t, "run", "-o", "junit", "testdata", "--seed", fmt.Sprint(seed))
-	var s junitSuite
+	var s junitSuites
 	if err := xml.Unmarshal([]byte(stdout), &s); err != nil {
 		t.Fatalf("%v:\n%s", err, stdout)
 	}
-	if code != exitFailed || stderr != "" || s.Tests != 2 || s.Failures != 1 || s.Errors != 0 || len(s.Cases) != 2 {
+	if code != exitFailed || stderr != "" || s.Tests != 2 || s.Failures != 1 || s.Errors != 0 || len(s.Suites) != 2 || len(s.Suites[0].Cases) != 1 || len(s.Suites[1].Cases) != 1 {
 		t.Fatalf("exit code %d, stderr %q:\n%s", code, stderr, stdout)
 	}
-	if c := s.Cases[0]; c.Class != crash || c.Name != "crash" || c.Failure != nil {
+	if c := s.Suites[0].Cases[0]; c.Class != crash || c.File != crash || c.Name != "crash" || c.Failure != nil {
 		t.Errorf("%+v", c)
 	}
-	if c := s.Cases[1]; c.Failure == nil || !strings.Contains(c.Failure.Message, "did not become true by 10s") || !strings.Contains(c.Failure.Text, "what led to it:\n") {
+	if c := s.Suites[1].Cases[0]; c.Failure == nil || !strings.Contains(c.Failure.Message, "did not become true by 10s") || !strings.Contains(c.Failure.Text, "what led to it:\n") {
 		t.Errorf("%+v", c)
 	}
 }

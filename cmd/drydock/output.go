@@ -234,22 +234,41 @@ func encodeJSON(w io.Writer, doc any) error {
 	return enc.Encode(doc)
 }
 
-// junitSuite, junitCase and junitMessage are the part of JUnit's XML that CI
-// systems read: a case is a scenario, a failure an expectation, an error the
-// simulator's own. Fields of Ant's and Jenkins' dialects that nobody reads are left out.
+// junitSuites and what is in it are the part of JUnit's XML that CI systems read: a suite is a
+// file, a case a scenario, with many seeds a seed of it, a failure an expectation, an error the
+// simulator's own.
+type junitSuites struct {
+	XMLName  xml.Name     `xml:"testsuites"`
+	Name     string       `xml:"name,attr"`
+	Tests    int          `xml:"tests,attr"`
+	Failures int          `xml:"failures,attr"`
+	Errors   int          `xml:"errors,attr"`
+	Time     string       `xml:"time,attr"`
+	Suites   []junitSuite `xml:"testsuite"`
+}
+
 type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Errors   int         `xml:"errors,attr"`
-	Time     string      `xml:"time,attr"`
-	Cases    []junitCase `xml:"testcase"`
+	Name       string          `xml:"name,attr"`
+	File       string          `xml:"file,attr"`
+	Tests      int             `xml:"tests,attr"`
+	Failures   int             `xml:"failures,attr"`
+	Errors     int             `xml:"errors,attr"`
+	Time       string          `xml:"time,attr"`
+	Properties []junitProperty `xml:"properties>property"`
+	Cases      []junitCase     `xml:"testcase"`
+
+	wall time.Duration
+}
+
+type junitProperty struct {
+	Name  string `xml:"name,attr"`
+	Value string `xml:"value,attr"`
 }
 
 type junitCase struct {
 	Class   string        `xml:"classname,attr"`
 	Name    string        `xml:"name,attr"`
+	File    string        `xml:"file,attr"`
 	Time    string        `xml:"time,attr"`
 	Failure *junitMessage `xml:"failure,omitempty"`
 	Error   *junitMessage `xml:"error,omitempty"`
@@ -260,41 +279,89 @@ type junitMessage struct {
 	Text    string `xml:",cdata"`
 }
 
-// writeJUnit writes one suite. Times are wall times, which is what the readers of
-// JUnit compare. Failed expectations are in the text of one failure: a scenario is a case,
-// however much of it failed.
+// writeJUnit writes a suite for each file. Times are wall times, which is what the readers of
+// JUnit compare. Failed expectations are in the text of one failure: a run is a case, however
+// much of it failed.
 func (o *output) writeJUnit() error {
-	suite := junitSuite{Name: "drydock", Tests: len(o.results)}
-	var total time.Duration
+	doc := junitSuites{Name: "drydock"}
 	for _, r := range o.results {
-		wall := r.res.Summary.Wall.Total()
-		total += wall
-		c := junitCase{Class: r.s.Pos.File, Name: r.res.Scenario, Time: fmt.Sprintf("%.3f", wall.Seconds())}
-		switch {
-		// The simulator's own failure is an error and not a failure, in JUnit's
-		// words.
-		case r.err != nil:
-			suite.Errors++
-			c.Error = &junitMessage{Message: r.err.Error()}
-		case !r.res.Passed:
-			suite.Failures++
-			var b strings.Builder
-			o.text(&b, r.s, r.res, nil)
-			c.Failure = &junitMessage{Message: firstFailure(r.res), Text: xmlText(b.String())}
+		if len(doc.Suites) == 0 || doc.Suites[len(doc.Suites)-1].File != r.s.Pos.File {
+			doc.Suites = append(doc.Suites, junitSuite{Name: r.s.Pos.File, File: r.s.Pos.File, Properties: []junitProperty{{"drydock.version", version()}}})
 		}
-		suite.Cases = append(suite.Cases, c)
+		suite := &doc.Suites[len(doc.Suites)-1]
+		if r.seeds == nil {
+			suite.add(o.caseOf(r))
+			continue
+		}
+		for _, c := range r.seeds.cases {
+			if c.name == "" {
+				continue // a signal came before it
+			}
+			if c.seed == r.res.Seed { // the one whose text was kept
+				c = o.caseOf(r)
+			}
+			c.name = fmt.Sprintf("%s (seed %d)", r.res.Scenario, c.seed)
+			suite.add(c)
+		}
 	}
-	suite.Time = fmt.Sprintf("%.3f", total.Seconds())
+	var total time.Duration
+	for i := range doc.Suites {
+		s := &doc.Suites[i]
+		s.Time = fmt.Sprintf("%.3f", s.wall.Seconds())
+		total += s.wall
+		doc.Tests, doc.Failures, doc.Errors = doc.Tests+s.Tests, doc.Failures+s.Failures, doc.Errors+s.Errors
+	}
+	doc.Time = fmt.Sprintf("%.3f", total.Seconds())
 	if _, err := io.WriteString(o.f.stdout, xml.Header); err != nil {
 		return err
 	}
 	enc := xml.NewEncoder(o.f.stdout)
 	enc.Indent("", "  ")
-	if err := enc.Encode(suite); err != nil {
+	if err := enc.Encode(doc); err != nil {
 		return err
 	}
 	_, err := io.WriteString(o.f.stdout, "\n")
 	return err
+}
+
+// runCase is what JUnit has of a run. internal is an error of the simulator; failure is what
+// failed, in a line, and text more of it.
+type runCase struct {
+	name                    string
+	seed                    uint64
+	wall                    time.Duration
+	internal, failure, text string
+}
+
+// caseOf is the case of a result that was kept.
+func (o *output) caseOf(r namedResult) runCase {
+	c := runCase{name: r.res.Scenario, seed: r.res.Seed, wall: r.res.Summary.Wall.Total()}
+	switch {
+	case r.err != nil:
+		// The simulator's own failure is an error and not a failure, in JUnit's words.
+		c.internal = r.err.Error()
+	case !r.res.Passed:
+		var b strings.Builder
+		o.text(&b, r.s, r.res, nil)
+		c.failure, c.text = firstFailure(r.res), b.String()
+	}
+	return c
+}
+
+// add adds a case.
+func (s *junitSuite) add(c runCase) {
+	x := junitCase{Class: s.File, Name: c.name, File: s.File, Time: fmt.Sprintf("%.3f", c.wall.Seconds())}
+	switch {
+	case c.internal != "":
+		s.Errors++
+		x.Error = &junitMessage{Message: c.internal}
+	case c.failure != "":
+		s.Failures++
+		x.Failure = &junitMessage{Message: c.failure, Text: xmlText(c.text)}
+	}
+	s.Tests++
+	s.wall += c.wall
+	s.Cases = append(s.Cases, x)
 }
 
 // xmlText leaves out what XML can't hold. Control characters come in from containers' output and

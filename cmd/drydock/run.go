@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,6 +61,9 @@ type runFlags struct {
 	// workers is how many cores a run may use; 0: all. The outcome is the same
 	// for any.
 	workers int
+	// only are objects that the timeline shows; watch has it run again on changes.
+	only  []string
+	watch bool
 	// typed is the command line.
 	typed string
 
@@ -82,21 +86,27 @@ func newRun() *cobra.Command {
 			defer hugepages.Keep(100 * time.Millisecond)()
 			changed := cmd.Flags().Changed
 			f.seedSet, f.seedsSet, f.untilSet = changed("seed"), changed("seeds"), changed("until")
-			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			f.stdout, f.stderr = colorsOn(cmd.OutOrStdout()), cmd.ErrOrStderr()
 			f.typed = commandLine(cmd, args)
+			if f.watch {
+				return f.runAgain(cmd.Context(), args)
+			}
 			return f.run(cmd.Context(), args)
 		},
 	}
 	// What is run, with which seeds, and what is shown of it.
 	f.sel.flags(cmd)
+	f.sel.kubeletFlag(cmd, "kubelet-config", "the nodes' KubeletConfiguration, instead of theirs: a file")
 	fl := cmd.Flags()
+	fl.StringArrayVar(&f.only, "only", nil, "show of the timeline only what is about this object, and what it owns: pod/web, deployment/prod/web, node/n1, with * and ? (repeatable)")
+	fl.BoolVar(&f.watch, "watch", false, "run again when a file changes, until interrupted")
 	fl.Uint64Var(&f.seed, "seed", 0, "run with this seed instead of the scenario's")
 	fl.StringVar(&f.seeds, "seeds", "", "run each scenario with many seeds (\"1-200\", \"3,7,10-20\"), in parallel")
 	fl.BoolVar(&f.verify, "verify", false, "run each scenario several times, on different numbers of cores, and compare the traces' hashes")
 	fl.StringVar(&f.trace, "trace", "", "write every record to this file, as JSON lines (one scenario only)")
 	fl.BoolVar(&f.traceReads, "trace-reads", false, "record CRI calls that only read, too (changes the hash)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json or junit")
-	fl.DurationVar(&f.until, "until", 0, "stop at this virtual time")
+	spanVar(fl, &f.until, "until", 0, "stop at this virtual time")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
 	fl.BoolVar(&f.census, "census", false, "look at the end for what nodes keep of pods that are gone; a leak fails the run")
@@ -132,6 +142,14 @@ func (f *runFlags) check() error {
 	case f.trace != "" && (f.seedsSet || f.verify):
 		return badInput("--trace goes with a single run, not with --seeds or --verify")
 	}
+	for _, o := range f.only {
+		if kind, name, ok := strings.Cut(o, "/"); !ok || kind == "" || name == "" {
+			return badInput("--only: %q is no object such as pod/web, deployment/prod/web or node/n1", o)
+		}
+	}
+	if f.watch && (f.trace != "" || f.report != "" || f.output != "text") {
+		return badInput("--watch shows text, and excludes --trace, --report and --output")
+	}
 	// A file or a directory holds one run.
 	if f.report != "" && (f.seedsSet || f.verify) {
 		return badInput("--report goes with a single run, not with --seeds or --verify")
@@ -153,7 +171,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 		return err
 	}
 	began := time.Now()
-	list, err := f.sel.load(args)
+	list, err := f.sel.load(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -196,7 +214,7 @@ func (f *runFlags) options() scenarios.RunOptions {
 	case f.checkElision == "steps":
 		elision = loop.CheckEachStep
 	}
-	o := scenarios.RunOptions{Elision: elision, Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
+	o := scenarios.RunOptions{Only: f.only, Elision: elision, Workers: f.workers, Until: f.until, Verbose: f.verbose, TraceReads: f.traceReads, Metrics: f.metrics, Census: f.census, Clock: time.Now}
 	if f.seedSet {
 		o.Seed = &f.seed
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -52,6 +51,7 @@ type scaleFlags struct {
 	memory       string
 	progress     time.Duration
 	json, verify bool
+	output       string // text or json
 	// expect are thresholds: "podStartup.p99 < 5s".
 	expect     []string
 	thresholds []report.Threshold
@@ -115,6 +115,10 @@ failed or runs differ, 2 bad input, 3 internal error, 130 interrupted.`,
 			f.stdout, f.stderr = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			f.given = cmd.Flags().Changed
 			f.command = commandLine(cmd, args)
+			if err := checkOutput(f.output); err != nil {
+				return err
+			}
+			f.json = f.json || f.output == "json"
 			if err := f.parseThresholds(); err != nil {
 				return err
 			}
@@ -152,8 +156,8 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl, c := cmd.Flags(), &f.cfg
 	fl.IntVar(&c.Nodes, "nodes", c.Nodes, "how many nodes")
 	fl.IntVar(&c.PodsPerNode, "pods-per-node", c.PodsPerNode, "how many pods there are at first, for each node")
-	fl.DurationVar(&c.For, "for", 0, "how long to run once the pods run, in virtual time (default 1h; with --trace: to its end)")
-	fl.DurationVar(&c.Startup, "startup-timeout", 0, "how long start-up may take, in virtual time (default: what the rates make of it, and 10m)")
+	spanVar(fl, &c.For, "for", 0, "how long to run once the pods run, in virtual time (default 1h; with --trace: to its end)")
+	spanVar(fl, &c.Startup, "startup-timeout", 0, "how long start-up may take, in virtual time (default: what the rates make of it, and 10m)")
 	fl.Var(&f.churn, "churn", "how many of the pods without an end of their own are deleted and replaced, in virtual time")
 	fl.Var(&f.createRate, "create-rate", "how fast the first pods are created, in virtual time; 0: all at once")
 	fl.BoolVar(&c.Bound, "pods-bound", false, "create pods with their node's name, all at once unless --create-rate is given, without the scheduler")
@@ -163,7 +167,7 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.StringVar(&f.workload, "workload", "", "a Workload: classes of pods with stated distributions")
 	fl.StringVar(&f.trace, "trace", "", "a trace of pods in CSV, Drydock's or Alibaba's cluster-trace-gpu-v2023")
 	fl.StringVar(&f.traceNodes, "trace-nodes", "", "the trace's nodes in CSV (Alibaba's openb_node_list)")
-	fl.DurationVar(&f.traceFrom, "trace-from", 0, "where in the trace to begin; what lives then arrives at once")
+	spanVar(fl, &f.traceFrom, "trace-from", 0, "where in the trace to begin; what lives then arrives at once")
 	fl.Float64Var(&f.traceSpeed, "trace-speed", 1, "how many times faster than written the trace goes")
 	fl.StringVar(&f.cluster, "from-cluster", "", "nodes and pods to begin with, from kubectl get nodes,pods -A -o yaml or json")
 	fl.StringVar(&f.kubelet, "kubelet-config", "", "the kubelets' KubeletConfiguration")
@@ -179,8 +183,9 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.expect, "expect", nil, "a figure and what it is to keep: 'podStartup.p99 < 5s' (repeatable); docs/scale.md has the figures")
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files")
 	fl.StringVar(&f.memory, "memory", "", "what the process is to stay below if it can (\"20Gi\"); garbage is collected more often for it (default: from the number of pods; GOGC in the environment turns this off)")
-	fl.DurationVar(&f.progress, "progress", 5*time.Second, "how often to tell where the run stands, where there is no terminal; 0: never")
-	fl.BoolVar(&f.json, "json", false, "write the result as JSON")
+	spanVar(fl, &f.progress, "progress", 5*time.Second, "how often to tell where the run stands, where there is no terminal; 0: never")
+	fl.BoolVar(&f.json, "json", false, "the same as -o json")
+	outputVar(cmd, &f.output)
 	fl.BoolVar(&f.verify, "verify", false, "run on 1, 2 and 4 cores and compare the traces' hashes")
 	for _, name := range []string{"workload", "kubelet-config", "from-cluster"} {
 		_ = cmd.MarkFlagFilename(name, "yaml", "yml", "json")
@@ -291,7 +296,7 @@ func (f *scaleFlags) loadCluster() error {
 	if f.given("nodes") {
 		return badInput("--nodes and --from-cluster exclude each other: the file has the nodes")
 	}
-	file, err := os.Open(f.cluster)
+	file, err := openInput(f.cluster)
 	if err != nil {
 		return badInput("--from-cluster: %w", err)
 	}
@@ -317,7 +322,7 @@ func (f *scaleFlags) loadTrace() error {
 		}
 		return nil
 	}
-	file, err := os.Open(f.trace)
+	file, err := openInput(f.trace)
 	if err != nil {
 		return badInput("--trace: %w", err)
 	}
@@ -333,7 +338,7 @@ func (f *scaleFlags) loadTrace() error {
 	if f.traceNodes == "" {
 		return nil
 	}
-	nodes, err := os.Open(f.traceNodes)
+	nodes, err := openInput(f.traceNodes)
 	if err != nil {
 		return badInput("--trace-nodes: %w", err)
 	}

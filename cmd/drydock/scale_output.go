@@ -182,7 +182,7 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 // checkScenario refuses flags that don't go with a scenario file. Only what is about watching a
 // run, and the few things that drydock run has too, is allowed.
 func (f *scaleFlags) checkScenario(fl *pflag.FlagSet) error {
-	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true, "expect": true}
+	allowed := map[string]bool{"seed": true, "workers": true, "report": true, "memory": true, "progress": true, "json": true, "for": true, "verify": true, "expect": true, "output": true}
 	bad := ""
 	// Visit goes by name and over flags that were given, so the first bad one is
 	// always the same.
@@ -223,7 +223,7 @@ func (f *scaleFlags) runScenario(cmd *cobra.Command, file string) error {
 		r.output = "json"
 	}
 	began := time.Now()
-	list, err := r.sel.load([]string{file})
+	list, err := r.sel.load(cmd.Context(), []string{file})
 	// A workload given as argument is the commonest mistake.
 	if err != nil {
 		// The two kinds of documents are easily confused, and the remedy is

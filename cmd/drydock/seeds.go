@@ -57,7 +57,8 @@ type seedCount struct {
 	// First is the lowest of the seeds that failed, in the order of --seeds.
 	First *uint64 `json:"firstFailing,omitempty"`
 
-	index int // of the result that is kept
+	cases []runCase // of each run, by the place of its seed in the list
+	index int       // of the result that is kept
 	res   *scenarios.Result
 	err   error
 }
@@ -72,6 +73,16 @@ func (c *seedCount) add(index int, seed uint64, res *scenarios.Result, err error
 		return
 	}
 	c.Ran++
+	for len(c.cases) <= index {
+		c.cases = append(c.cases, runCase{})
+	}
+	c.cases[index] = runCase{seed: seed, wall: res.Summary.Wall.Total(), name: res.Scenario}
+	switch x := &c.cases[index]; {
+	case err != nil:
+		x.internal = err.Error()
+	case !res.Passed:
+		x.failure, x.text = firstFailure(res), "repeat it: "+res.Repeat
+	}
 	failed := err != nil || !res.Passed
 	if failed {
 		c.Failed++
@@ -116,6 +127,7 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 					o.Seed, o.Workers = &seed, 1
 					res, err := scenarios.Run(ctx, s, o)
 					mu.Lock()
+					res.Repeat = f.command(s, seed)
 					count.add(i, seed, res, err)
 					out.seedsDone(s, count.Ran, len(f.seedList), count.Failed)
 					mu.Unlock()
@@ -149,6 +161,9 @@ func (f *runFlags) runSeeds(ctx context.Context, list []*scenarios.Scenario, out
 func (f *runFlags) command(s *scenarios.Scenario, seed uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "drydock run %s --focus '^%s$' --seed %d", quote(s.Pos.File), s.Metadata.Name, seed)
+	if f.sel.kubelet != "" {
+		b.WriteString(" --kubelet-config " + quote(f.sel.kubelet))
+	}
 	for _, set := range f.sel.set {
 		b.WriteString(" --set " + quote(set))
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"regexp"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
 
 	"github.com/drydock-sim/drydock/scenarios"
 )
@@ -15,6 +18,35 @@ import (
 type selection struct {
 	labels, focus, skip string
 	set                 []string
+	// kubelet is a file with the KubeletConfiguration of all nodes, instead of theirs; "" is none.
+	kubelet string
+	// read, if any, is told of each file that was read.
+	read func(file string)
+}
+
+// kubeletFlag declares --kubelet-config, or a side's.
+func (s *selection) kubeletFlag(cmd *cobra.Command, name, usage string) {
+	cmd.Flags().StringVar(&s.kubelet, name, "", usage)
+	_ = cmd.MarkFlagFilename(name, "yaml", "yml", "json")
+}
+
+// overrides are those of --set, and before them what --kubelet-config says.
+func (s *selection) overrides() ([]string, error) {
+	if s.kubelet == "" {
+		return s.set, nil
+	}
+	data, err := scenarios.ReadFile(s.kubelet)
+	if err != nil {
+		return nil, badInput("--kubelet-config: %w", err)
+	}
+	if _, err := scenarios.ParseKubeletConfiguration(s.kubelet, data); err != nil {
+		return nil, &codeError{exitBadInput, err}
+	}
+	text, err := yaml.YAMLToJSON(data)
+	if err != nil {
+		return nil, badInput("--kubelet-config: %w", err)
+	}
+	return append([]string{"spec.nodes[*].kubelet=" + string(text)}, s.set...), nil
 }
 
 // flags declares the flags that run, list, validate and compare share.
@@ -29,7 +61,28 @@ func (s *selection) flags(cmd *cobra.Command) {
 // load loads the scenarios of files and directories that are selected. None is an
 // error: a job whose selection has a typo must not pass. Errors carry the flag's name, or files
 // and lines.
-func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
+//
+// Files may be pipes that nobody writes to: the first signal ends the wait.
+func (s *selection) load(ctx context.Context, paths []string) ([]*scenarios.Scenario, error) {
+	type loaded struct {
+		list []*scenarios.Scenario
+		err  error
+	}
+	done := make(chan loaded, 1)
+	go func() {
+		list, err := s.loadAll(paths)
+		done <- loaded{list, err}
+	}()
+	select {
+	case l := <-done:
+		return l.list, l.err
+	case <-ctx.Done():
+		return nil, &codeError{exitFailed, fmt.Errorf("interrupted while reading")}
+	}
+}
+
+// loadAll is load without an end before its time.
+func (s *selection) loadAll(paths []string) ([]*scenarios.Scenario, error) {
 	sel, err := labels.Parse(s.labels)
 	if err != nil {
 		return nil, badInput("--labels: %w", err)
@@ -44,7 +97,19 @@ func (s *selection) load(paths []string) ([]*scenarios.Scenario, error) {
 	}
 	// Everything is loaded and checked, also what is not selected: a broken file
 	// shows at once.
-	all, err := scenarios.LoadPaths(paths, scenarios.LoadOptions{Set: s.set})
+	set, err := s.overrides()
+	if err != nil {
+		return nil, err
+	}
+	opts := scenarios.LoadOptions{Set: set}
+	if s.read != nil {
+		opts.ReadDir = scenarios.ReadDir
+		opts.ReadFile = func(name string) ([]byte, error) {
+			s.read(name)
+			return scenarios.ReadFile(name)
+		}
+	}
+	all, err := scenarios.LoadPaths(paths, opts)
 	if err != nil {
 		return nil, &codeError{exitBadInput, err}
 	}

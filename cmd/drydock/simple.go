@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/drydock-sim/drydock/scale"
 	"github.com/drydock-sim/drydock/scenarios"
 )
 
@@ -32,14 +33,21 @@ func complete(cmd *cobra.Command, formats ...string) {
 // newList is drydock list. Scenarios are listed in the order of files and of documents in them.
 func newList() *cobra.Command {
 	var sel selection
+	output := "text"
 	cmd := &cobra.Command{
 		Use:   "list FILE|DIR...",
 		Short: "List scenarios with their labels",
 		Args:  someArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := sel.load(args)
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			list, err := sel.load(cmd.Context(), args)
 			if err != nil {
 				return err
+			}
+			if output == "json" {
+				return listJSON(cmd.OutOrStdout(), list)
 			}
 			// Columns are for people; a program reads the files themselves.
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
@@ -51,36 +59,32 @@ func newList() *cobra.Command {
 		},
 	}
 	sel.flags(cmd)
-	complete(cmd)
+	outputVar(cmd, &output)
+	complete(cmd, "text", "json")
 	return cmd
 }
 
-// newValidate is drydock validate. It checks what run would: nothing is left for
-// the run to refuse but what the API does. A mistake is exit code 2, which is what a pre-commit
-// hook looks at.
-func newValidate() *cobra.Command {
-	var sel selection
-	cmd := &cobra.Command{
-		Use:   "validate FILE|DIR...",
-		Short: "Check scenarios without running them",
-		Args:  someArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := sel.load(args)
-			if err != nil {
-				return err
-			}
-			for _, s := range list {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s is valid\n", s.Pos.File, s.Metadata.Name)
-				for _, what := range s.Notices {
-					fmt.Fprintf(cmd.OutOrStdout(), "    warning: %s\n", what)
-				}
-			}
-			return nil
-		},
+// listJSON lists scenarios for programs.
+func listJSON(w io.Writer, list []*scenarios.Scenario) error {
+	type entry struct {
+		Name         string            `json:"name"`
+		File         string            `json:"file"`
+		Nodes        int               `json:"nodes"`
+		Duration     float64           `json:"durationSeconds"`
+		Expectations int               `json:"expectations"`
+		Labels       map[string]string `json:"labels,omitempty"`
+		Description  string            `json:"description,omitempty"`
 	}
-	sel.flags(cmd)
-	complete(cmd)
-	return cmd
+	doc := struct {
+		Version   string  `json:"version"`
+		Scenarios []entry `json:"scenarios"`
+	}{version(), []entry{}}
+	for _, s := range list {
+		doc.Scenarios = append(doc.Scenarios, entry{
+			s.Metadata.Name, s.Pos.File, len(s.NodeNames()), s.Spec.Duration.Seconds(), len(s.Spec.Expect), s.Metadata.Labels, s.Metadata.Description,
+		})
+	}
+	return encodeJSON(w, doc)
 }
 
 // newInit is drydock init. What it writes runs and passes as it is.
@@ -130,11 +134,16 @@ func newInit() *cobra.Command {
 // newSchema is drydock schema. It is generated from the types and embedded.
 func newSchema() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema",
-		Short: "Print the JSON Schema of scenario files, for editors",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := cmd.OutOrStdout().Write(scenarios.Schema())
+		Use:       "schema [scenario|workload]",
+		Short:     "Print the JSON Schema of scenario files or of workload files, for editors",
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"scenario", "workload"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			schema := scenarios.Schema()
+			if len(args) == 1 && args[0] == "workload" {
+				schema = scale.WorkloadSchema()
+			}
+			_, err := cmd.OutOrStdout().Write(schema)
 			return err
 		},
 	}
@@ -169,12 +178,27 @@ func version() string {
 
 // newVersion is drydock version.
 func newVersion() *cobra.Command {
-	return &cobra.Command{
+	output := "text"
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
-		Run: func(cmd *cobra.Command, _ []string) {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			if output == "json" {
+				return encodeJSON(cmd.OutOrStdout(), struct {
+					Version    string `json:"version"`
+					Kubernetes string `json:"kubernetes"`
+					Go         string `json:"go"`
+					Platform   string `json:"platform"`
+				}{version(), kubernetesVersion, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH})
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "drydock %s, kubelet behaviour of Kubernetes %s, %s, %s/%s\n", version(), kubernetesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return nil
 		},
 	}
+	outputVar(cmd, &output)
+	return cmd
 }

@@ -23,13 +23,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 	v1 "k8s.io/api/core/v1"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/klog/v2"
@@ -89,9 +93,67 @@ func NewCommand(deps Deps) *cobra.Command {
 		if err != nil {
 			return
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", cmd.Long, cmd.CommandPath(), cl.set.FlagUsagesWrapped(2))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nUsage:\n  %s [flags]\n\nFlags:\n%s", cmd.Long, cmd.CommandPath(), wrapUsages(cl.set.FlagUsages(), widthOf(cmd.OutOrStdout())))
 	})
 	return cmd
+}
+
+// plainWidth is how wide the help is where there is no terminal.
+const plainWidth = 100
+
+// usageIndent is how far to the right what a flag does stands, below its name.
+const usageIndent = 10
+
+// flagLine is a line of FlagUsages that begins a flag: its name and type, and what it does.
+var flagLine = regexp.MustCompile(`^(\s*(?:-\w, )?\s*--\S+(?: \S+)?)\s{2,}(.*)$`)
+
+// wrapUsages breaks what flags do at a width. pflag's own wrapping stops at the first word that
+// is longer than a line.
+func wrapUsages(usages string, width int) string {
+	var b strings.Builder
+	at := 0 // in the line
+	words := func(text string) {
+		for _, w := range strings.Fields(text) {
+			if at > 0 && at+1+len(w) > width {
+				b.WriteString("\n")
+				at = 0
+			}
+			if at == 0 {
+				b.WriteString(strings.Repeat(" ", usageIndent))
+				at = usageIndent
+			} else {
+				b.WriteString(" ")
+				at++
+			}
+			b.WriteString(w)
+			at += len(w)
+		}
+	}
+	for line := range strings.Lines(usages) {
+		line = strings.TrimRight(line, "\n")
+		if m := flagLine.FindStringSubmatch(line); m != nil {
+			if at > 0 {
+				b.WriteString("\n")
+			}
+			b.WriteString(m[1] + "\n")
+			at, line = 0, m[2]
+		} else if at > 0 {
+			b.WriteString("\n") // a line break of the usage's own
+			at = 0
+		}
+		words(line)
+	}
+	return b.String() + "\n"
+}
+
+// widthOf is how wide the lines of a help may be.
+func widthOf(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return plainWidth
 }
 
 // execute is one run of the command, in upstream's order: flags alone first, so

@@ -24,6 +24,8 @@ type Comparison struct {
 	Version string
 	// Seeds are those of the runs, in their order.
 	Seeds []uint64
+	// SeedsText is how they were written, if they were; it is shown while all of them are there.
+	SeedsText string
 	// Differences are in what the scenarios' documents say.
 	Differences []Difference
 	// Warnings say why the figures may differ for other reasons than the
@@ -82,7 +84,7 @@ func (c *Comparison) KeepWhole() bool {
 	if len(kept) == all {
 		return true
 	}
-	c.Interrupted = true
+	c.Interrupted, c.SeedsText = true, ""
 	warning := fmt.Sprintf("cut short: the figures are those of %d of %d seeds", len(kept), all)
 	if len(kept) == 0 {
 		kept = c.seedsWith(func(r *result.Result) bool { return r != nil })

@@ -41,9 +41,9 @@ func (c *Comparison) WriteText(w io.Writer) {
 	}
 	many := len(c.Seeds) > 1
 	if many {
-		fmt.Fprintf(w, "\n%s, %s: means, and from the least to the most where seeds differ\n\n", text.Plural(len(c.Seeds), "seed"), seedsText(c.Seeds))
+		fmt.Fprintf(w, "\n%s, %s: means, and from the least to the most where seeds differ\n\n", text.Plural(len(c.Seeds), "seed"), cmp.Or(c.SeedsText, seedsText(c.Seeds)))
 	} else {
-		fmt.Fprintf(w, "\nseed %s\n\n", seedsText(c.Seeds))
+		fmt.Fprintf(w, "\nseed %s\n\n", cmp.Or(c.SeedsText, seedsText(c.Seeds)))
 	}
 	c.writeFigures(w)
 	c.writePods(w)

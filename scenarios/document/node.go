@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -179,14 +180,16 @@ func (g *NodeGroup) checkCapacity(at decode.Place) {
 	for _, name := range sets.List(sets.KeySet(g.Capacity)) {
 		at, name, q := at.Key(string(name)), string(name), g.Capacity[name]
 		if q.Sign() < 0 {
-			at.Errorf("%s is negative", q.String())
+			written, _ := at.Scalar()
+			at.Errorf("%s is negative", cmp.Or(written, q.String()))
 		}
 		if !strings.HasPrefix(name, v1.ResourceHugePagesPrefix) && !strings.Contains(name, "/") {
 			value.OneOf(at, "resource", name, known)
 		}
 	}
 	if q, ok := g.Capacity[v1.ResourceMemory]; ok && q.Sign() > 0 && q.Value() < leastMemory {
-		at.Found(value.Notice(fmt.Sprintf("%v: a machine with %s of memory holds nothing: %sGi?", at.Key("memory").Pos(), text.Plural(int(q.Value()), "byte"), q.String())))
+		written, _ := at.Key("memory").Scalar()
+		at.Found(value.Notice(fmt.Sprintf("%v: a machine with %s of memory (%s) holds nothing: is the unit missing, as in %sGi?", at.Key("memory").Pos(), written, text.Plural(int(q.Value()), "byte"), strings.TrimRight(written, "kKMGTPEim"))))
 	}
 	pods := int64(110)
 	if g.Kubelet != nil && g.Kubelet.MaxPods > 0 {

@@ -2,8 +2,12 @@ package decode
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"reflect"
 	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -219,7 +223,7 @@ func (at Place) Duration() (time.Duration, bool) {
 // ParseDuration is Duration for a part of the place's text. What is refused is reported here, so
 // callers go on with the next field.
 func (at Place) ParseDuration(s string) (time.Duration, bool) {
-	t, err := time.ParseDuration(s)
+	t, err := ParseTime(s)
 	switch {
 	// 10 might be meant as seconds or as milliseconds; it is asked rather than guessed.
 	case err != nil && at.node.ShortTag() == "!!int":
@@ -267,4 +271,28 @@ func ParseQuantity(s string) (resource.Quantity, bool) {
 	}
 	q, err := resource.ParseQuantity(s)
 	return q, err == nil
+}
+
+// ParseTime is time.ParseDuration that also knows days, which are 24 hours: 1d, 1d12h, 0.5d.
+func ParseTime(s string) (time.Duration, error) {
+	days, rest, found := strings.Cut(s, "d")
+	if !found {
+		return time.ParseDuration(s)
+	}
+	n, err := strconv.ParseFloat(days, 64)
+	if err != nil || n > MaxDuration.Hours() || n < -MaxDuration.Hours() || math.IsNaN(n) || strings.ContainsAny(days, "xXpPeE_") {
+		return 0, fmt.Errorf("%q is no duration", s)
+	}
+	d := time.Duration(n * 24 * float64(time.Hour))
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	if err != nil || more < 0 {
+		return 0, fmt.Errorf("%q is no duration", s)
+	}
+	if n < 0 {
+		more = -more
+	}
+	return d + more, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
+	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -58,7 +59,7 @@ func (l lineage) descendants(name string) []string {
 // may own some: a pod costs an entry then.
 func (p *performance) traceOwners() {
 	owners := []expect.Kind{expect.KindDeployment, expect.KindReplicaSet, expect.KindStatefulSet, expect.KindDaemonSet, expect.KindJob, expect.KindCronJob}
-	if !slices.ContainsFunc(owners, p.engine.Wants) {
+	if !slices.ContainsFunc(owners, p.engine.Wants) && len(p.opts.Only) == 0 {
 		return
 	}
 	p.journal.owned = lineage{}
@@ -221,4 +222,47 @@ func mentions(r *trace.Record, o expect.ObjectRef) bool {
 		return pod == o.Namespace+"/"+o.Name
 	}
 	return r.Object == recordName(string(o.Kind), o.Namespace, o.Name)
+}
+
+// isOnly reports whether a record is about an object of Options.Only, or one that such an object
+// owns.
+func (j *journal) isOnly(r *trace.Record) bool {
+	object := r.Object
+	if pod, _ := timeline.PodOf(r); pod != "" {
+		object = "pod " + pod
+	}
+	return slices.ContainsFunc(j.opts.Only, func(only string) bool {
+		kind, name, _ := strings.Cut(only, "/")
+		kind = strings.ToLower(kind)
+		if kind == "node" && r.Node != "" && value.Matches(name, r.Node) {
+			return true
+		}
+		if kind != "node" && !strings.Contains(name, "/") {
+			name = "default/" + name
+		}
+		return j.owned.comesOf(object, func(o string) bool {
+			k, n, _ := strings.Cut(o, " ")
+			return k == kind && value.Matches(name, n)
+		})
+	})
+}
+
+// comesOf reports whether an object, or one of those that own it, is wanted.
+func (l lineage) comesOf(object string, wanted func(string) bool) bool {
+	for depth := 0; depth < 4; depth++ {
+		if wanted(object) {
+			return true
+		}
+		owner := ""
+		for o, children := range l { //drydock:unordered an object has one owner
+			if slices.Contains(children, object) {
+				owner = o
+			}
+		}
+		if owner == "" {
+			return false
+		}
+		object = owner
+	}
+	return false
 }

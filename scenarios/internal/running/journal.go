@@ -49,6 +49,9 @@ type entry struct {
 func (j *journal) open(start time.Time) {
 	j.start = start.UnixNano()
 	j.timeline = timeline.New(j.opts.Timeline, start, j.shown, j.opts.Verbose)
+	if len(j.opts.Only) > 0 {
+		j.timeline.Only(j.isOnly)
+	}
 	if j.opts.Trace != nil {
 		j.jsonl = trace.NewJSONWriter(j.opts.Trace, start)
 	}

@@ -56,7 +56,7 @@ spec:
 		t.Fatal(res.Errors, err)
 	}
 	known := []string{
-		`miss.yaml:6:41: a machine with 16 bytes of memory holds nothing: 16Gi?`,
+		`miss.yaml:6:41: a machine with 16 of memory (16 bytes) holds nothing: is the unit missing, as in 16Gi?`,
 		`miss.yaml:31:47: no pod has the phase "Runing" (did you mean "Running"?)`,
 		`miss.yaml:32:54: nothing in Kubernetes has the reason "Evictd" (did you mean "Evicted"?)`,
 		`miss.yaml:34:93: no node has a condition "Raedy" (did you mean "Ready"?)`,

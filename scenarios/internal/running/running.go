@@ -32,6 +32,10 @@ type Options struct {
 	// Verbose has everything in the timeline, also above ManyPods pods, and
 	// the kubelets' log lines.
 	Verbose bool
+	// Only has the timeline show only what is about these objects and what they own: "pod/web"
+	// in the namespace default, "deployment/prod/web", "node/n1", with * and ?. Steps are
+	// counted all the same.
+	Only []string
 	// Trace takes every record as a line of JSON; nil writes none.
 	Trace io.Writer
 	// TraceReads has CRI calls that only read recorded too. They are hashed

@@ -21,7 +21,9 @@ type Timeline struct {
 	// pods, by verbosity.
 	keep func(*trace.Record) bool
 	// all has lines too that say nothing new.
-	all  bool
+	all bool
+	// only, if any, says which lines are written: the others are counted.
+	only func(*trace.Record) bool
 	told Story
 	err  error
 }
@@ -32,6 +34,9 @@ func New(w io.Writer, start time.Time, keep func(*trace.Record) bool, all bool) 
 	return &Timeline{w: w, start: start.UnixNano(), keep: keep, all: all}
 }
 
+// Only has no lines written but of records that it wants.
+func (t *Timeline) Only(wants func(*trace.Record) bool) { t.only = wants }
+
 // Take writes the record's line, if it is one that is kept, and reports whether
 // it is. Its error, if any, is kept: Err has the first, and lines after it are counted but not
 // written.
@@ -40,7 +45,7 @@ func (t *Timeline) Take(r *trace.Record) bool {
 		return false
 	}
 	t.step++
-	if t.err == nil && t.w != nil {
+	if t.err == nil && t.w != nil && (t.only == nil || t.only(r)) {
 		_, t.err = io.WriteString(t.w, t.told.Line(t.step, t.start, r)+"\n")
 	}
 	t.told.Note(r)
