@@ -59,8 +59,8 @@ var actions = map[string]actionKind{
 	"evict":          {do: (*play).evict, needs: []need{needPod}, answered: true},
 	"node-down":      {do: (*play).nodeDown, node: (*sim.Node).StopKubelet, needs: []need{needNode}},
 	"node-up":        {do: nothing, node: (*sim.Node).StartKubelet, needs: []need{needNode}},
-	"node-not-ready": {do: nothing, node: (*sim.Node).StopRuntime, needs: []need{needNode}},
-	"node-ready":     {do: nothing, node: (*sim.Node).StartRuntime, needs: []need{needNode}},
+	"node-not-ready": {do: (*play).nodeNotReady, needs: []need{needNode}},
+	"node-ready":     {do: (*play).nodeReady, needs: []need{needNode}},
 	"node-condition": {do: (*play).nodeCondition, needs: []need{needNode, needCond}},
 	"node-add":       {needs: []need{needGroup}},
 	"cordon":         {do: cordon(true), needs: []need{needNode}},
@@ -230,12 +230,29 @@ func (p *play) nodeDown(a *Action) error { return p.renew(a.Node) }
 // nothing is what is done through the API where all is done on the node.
 func nothing(*play, *Action) error { return nil }
 
+// nodeNotReady has a node say what a kubelet would half a minute after its runtime went down.
+func (p *play) nodeNotReady(a *Action) error {
+	return p.post(a.Node, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"})
+}
+
+// nodeReady has the node's kubelet be heard again.
+func (p *play) nodeReady(a *Action) error {
+	err := p.post(a.Node, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"})
+	if heard := p.stated[a.Node]; heard != nil {
+		delete(p.stated, a.Node)
+		heard()
+	}
+	return err
+}
+
 // nodeCondition posts a condition in the node's name.
-func (p *play) nodeCondition(a *Action) error {
-	cond := *a.Condition
+func (p *play) nodeCondition(a *Action) error { return p.post(a.Node, *a.Condition) }
+
+// post states a condition of a node.
+func (p *play) post(node string, cond v1.NodeCondition) error {
 	now := metav1.NewTime(p.cluster.API().Loop().Now())
 	cond.LastHeartbeatTime, cond.LastTransitionTime = now, now
-	return p.patchNode(a.Node, object{"status": object{"conditions": []v1.NodeCondition{cond}}}, "status")
+	return p.state(node, object{"conditions": []v1.NodeCondition{cond}})
 }
 
 func cordon(on bool) func(p *play, a *Action) error {

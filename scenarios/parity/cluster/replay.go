@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -46,13 +47,15 @@ type play struct {
 	usage    *usages
 	o        *observer
 	zero     time.Duration
-	failed   error
+	// stated are the nodes whose status is stated instead of their kubelets', with what ends it.
+	stated map[string]func()
+	failed error
 }
 
 // Replay does on a simulated cluster what was done on the recorded one, and returns what was seen.
 // It looks at the case's nodes, actions and times only. The same seed gives the same observation.
 func (c *Case) Replay(opts Options) (*Observation, error) {
-	p := &play{c: c, programs: newPrograms(), usage: newUsages(), zero: upBefore}
+	p := &play{c: c, programs: newPrograms(), usage: newUsages(), zero: upBefore, stated: map[string]func(){}}
 	o := sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, Start: c.start(p.zero), APILatencyMin: 5 * time.Millisecond, APILatencyMax: 25 * time.Millisecond}
 	if c.Metrics {
 		o.ControlPlane = controlplane.Options{Metrics: p.usage}
@@ -217,6 +220,12 @@ func (p *play) finishNodes(g *NodeGroup) error {
 				return err
 			}
 		}
+		if pods, said := g.Capacity[v1.ResourcePods]; said && pods.IsZero() { // no kubelet says that
+			none := object{string(v1.ResourcePods): "0"}
+			if err := p.state(name, object{"capacity": none, "allocatable": none}); err != nil {
+				return err
+			}
+		}
 		if g.Unschedulable {
 			if err := p.patchNode(name, object{"spec": object{"unschedulable": true}}, ""); err != nil {
 				return err
@@ -241,6 +250,15 @@ func (p *play) joinNodes(g *NodeGroup) error {
 		}
 	}, apiserver.KindNode)
 	return nil
+}
+
+// state merges a part of a node's status, and keeps its kubelet from saying otherwise: its lease and
+// its pods go on.
+func (p *play) state(name string, status object) error {
+	if p.stated[name] == nil {
+		p.stated[name] = p.cluster.API().AddFault(apiserver.Fault{Node: name, Resource: "nodes/status", Code: http.StatusServiceUnavailable})
+	}
+	return p.patchNode(name, object{"status": status}, "status")
 }
 
 // patchNode merges a part of a node.
