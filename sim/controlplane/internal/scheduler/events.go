@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 )
@@ -115,9 +116,24 @@ func conflict(a, b []hostPort) bool {
 	})
 }
 
+// blindToTaints are the plugins that register for nodes that come and not for changes of taints. To
+// these upstream adds the event with a hint that says yes whatever the taints are
+// (pkg/scheduler/scheduler.go, buildQueueingHintMap), so any change of a node's taints has their
+// pods tried again (recorded: sched-requeue-node-added).
+const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding
+
+// taintsChanged reports whether a change of a node is one of its taints (framework/events.go,
+// NodeSchedulingPropertiesChange): that it may be used again counts as one.
+func taintsChanged(old, node *v1.Node) bool {
+	return old.Spec.Unschedulable && !node.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, node.Spec.Taints)
+}
+
 // nodeHelps is the hints of a node that came or changed.
 func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	n, old := ev.node, ev.oldNode
+	if by&blindToTaints != 0 && old != nil && taintsChanged(old, n.node) {
+		return true
+	}
 	tol := c.pod.Spec.Tolerations
 	if by&nodeUnschedulable != 0 && !n.node.Spec.Unschedulable && (old == nil || old.Spec.Unschedulable) {
 		return true

@@ -279,3 +279,23 @@ func TestDeletedWhileBinding(t *testing.T) {
 		t.Error("the room of a pod that was not bound is not free")
 	}
 }
+
+// TestTaintsBlindly tries a pod that fits nowhere again when a node's taints change: the resources'
+// plugin asks for nodes that come and not for taints, which upstream gives it without a hint.
+func TestTaintsBlindly(t *testing.T) {
+	r := newRig(t)
+	r.node("a")
+	r.pod("big", requests("cpu", "1000"))
+	r.run(time.Minute)
+	before := r.attempts("big")
+	r.patch(apiserver.KindNode, "", "a", `{"metadata":{"labels":{"x":"y"}}}`, "")
+	r.run(time.Minute)
+	if n := r.attempts("big"); n != before {
+		t.Fatalf("%d attempts after a change of labels, want %d", n, before)
+	}
+	r.patch(apiserver.KindNode, "", "a", `{"spec":{"taints":[{"key":"k","effect":"NoSchedule"}]}}`, "")
+	r.run(time.Minute)
+	if n := r.attempts("big"); n != before+1 {
+		t.Fatalf("%d attempts after a change of taints, want %d", n, before+1)
+	}
+}
