@@ -41,7 +41,7 @@ func TestPrograms(t *testing.T) {
 		{name: "stopped", b: Behaviour{}, stopAt: 2 * time.Second, after: 2 * time.Second, reason: "Completed"},
 		{name: "stopped with a code", b: Behaviour{OnTerm: OnTerm{Exit: 5}}, stopAt: 2 * time.Second, after: 2 * time.Second, code: 5, reason: "Error"},
 		{name: "stopped slowly", b: Behaviour{OnTerm: OnTerm{After: sec(4)}}, stopAt: time.Second, after: 5 * time.Second, reason: "Completed"},
-		{name: "ends while stopping", b: Behaviour{RunFor: sec(3), ExitCode: 9, OnTerm: OnTerm{After: sec(4)}}, stopAt: time.Second, after: 3 * time.Second, code: 9, reason: "Error"},
+		{name: "does not end by itself while stopping", b: Behaviour{RunFor: sec(3), ExitCode: 9, OnTerm: OnTerm{After: sec(4)}}, stopAt: time.Second, after: 5 * time.Second, reason: "Completed"},
 		{name: "dies of the signal", b: Behaviour{OnTerm: OnTerm{Unhandled: true}}, stopAt: time.Second, after: time.Second, code: 143, reason: "Error"},
 		{name: "deaf", b: Behaviour{OnTerm: OnTerm{Ignore: true}}, stopAt: time.Second, after: 31 * time.Second, code: 137, reason: "Error"},
 		{name: "too slow", b: Behaviour{OnTerm: OnTerm{After: sec(40)}}, stopAt: time.Second, after: 31 * time.Second, code: 137, reason: "Error"},

@@ -94,7 +94,7 @@ type Behaviour struct {
 type OnTerm struct {
 	// Exit is the code to exit with.
 	Exit int32
-	// After is how long it takes.
+	// After is how long it takes. Its own end, by RunFor, doesn't come meanwhile.
 	After Range
 	// Ignore makes it go on as if nothing had happened.
 	Ignore bool

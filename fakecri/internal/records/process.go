@@ -162,7 +162,8 @@ func (p *Process) End() (at int64, e ExitStatus) {
 			e.Reason = OomReason
 		}
 	}
-	if p.TermAt != 0 && (at == 0 || p.TermAt < at) {
+	// What is being stopped ends when and as its stop says, as an interpreted one does.
+	if p.TermAt != 0 {
 		at, e = p.TermAt, ExitStatus{Code: p.Behaviour.OnTerm.Exit}
 		if p.Behaviour.OnTerm.Unhandled {
 			e = ExitBySignal(p.StopSignal)
