@@ -64,8 +64,16 @@ const TimelineHeader = timeline.Header
 // Run runs a scenario and judges its expectations. The error is an internal
 // one (a panic in a task, a trace that can't be written); the result then holds
 // what there is. A ctx that ends stops the run, which is then marked as
-// interrupted. A scenario may be run many times, also at once.
+// interrupted. A scenario may be run many times, also at once. One that was put together in Go
+// is compiled first; LoadErrors say what is wrong with it.
 func Run(ctx context.Context, s *Scenario, opts RunOptions) (*Result, error) {
+	if !s.Loaded() {
+		compiled, err := Compile(s, LoadOptions{})
+		if err != nil {
+			return &Result{Scenario: s.Metadata.Name}, err
+		}
+		s = compiled
+	}
 	return running.Run(ctx, s, opts)
 }
 

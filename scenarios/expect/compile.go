@@ -79,6 +79,12 @@ type Expectation struct {
 // must then be kept.
 func (x *Expectation) NeedsCRICalls() bool { return x.reads.all&readsCRI != 0 }
 
+// NeedsMachines reports whether the expression looks into machines, which must then still be
+// there.
+func (x *Expectation) NeedsMachines() bool {
+	return x.reads.all&(readsUsage|readsCgroups|readsResources) != 0
+}
+
 // NeedsHistory reports whether the expression reads what was before, which must then be
 // noted from the start.
 func (x *Expectation) NeedsHistory() bool {

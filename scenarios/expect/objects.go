@@ -46,6 +46,16 @@ type objectKind struct {
 	cluster  bool // its objects are in no namespace
 }
 
+// Kinds are the kinds that State.Objects lists; pods, nodes, events and leases have methods of
+// their own.
+func Kinds() []Kind {
+	var out []Kind
+	for _, k := range objectKinds() {
+		out = append(out, k.kind)
+	}
+	return out
+}
+
 // typ is the kind's type in expressions.
 func (k *objectKind) typ() *types.Type { return types.NewObjectType(typeName(k.goType)) }
 

@@ -8,6 +8,8 @@
 //	Expect(result).To(Pass())
 //	Expect(result).To(HavePodInPhase("default/web", v1.PodRunning))
 //	Expect(result).To(HaveEvent("default/web", "Started"))
+//	Expect(result).To(HaveReadyReplicas("deployment/default/web", 3))
+//	Expect(result).To(HoldAtEnd(`pods("default").all(p, restarts("default/" + p.metadata.name) == 0)`))
 package matchers
 
 import (
@@ -18,6 +20,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/scenarios/expect"
 )
 
 // matcher is a matcher of results by a function that says what is wrong, or "".
@@ -94,4 +97,42 @@ func HaveEvent(object, reason string) types.GomegaMatcher {
 		}
 		return fmt.Sprintf("there are only: %s", strings.Join(have, ", "))
 	}}
+}
+
+// HoldAtEnd matches a result at whose end an expression in CEL is true; see result.Final.Judge for
+// what it may ask. The message has the values of the expression's parts.
+func HoldAtEnd(expr string) types.GomegaMatcher {
+	return &matcher{want: "end with " + expr, check: func(r *scenarios.Result) string {
+		v, err := r.Final.Judge(expr)
+		if err != nil {
+			return "it can't be judged: " + err.Error()
+		}
+		if v.Outcome == expect.Held {
+			return ""
+		}
+		lines := []string{v.Reason}
+		for _, x := range v.Values {
+			lines = append(lines, x.Expr+" = "+x.Value)
+		}
+		return strings.Join(lines, "\n")
+	}}
+}
+
+// readyFields are where workloads tell how many of their replicas are ready; of a Job, how many
+// have completed.
+var readyFields = map[string]string{
+	"deployment": "readyReplicas", "replicaSet": "readyReplicas", "statefulSet": "readyReplicas", "daemonSet": "numberReady", "job": "succeeded",
+}
+
+// HaveReadyReplicas matches a result at whose end a workload, "deployment/default/web", has so many
+// ready replicas; a Job so many that have completed.
+func HaveReadyReplicas(workload string, n int) types.GomegaMatcher {
+	kind, name, _ := strings.Cut(workload, "/")
+	field, ok := readyFields[kind]
+	if !ok {
+		return &matcher{want: "have " + workload, check: func(*scenarios.Result) string {
+			return fmt.Sprintf("%q is no workload such as deployment/default/web: the kinds are deployment, replicaSet, statefulSet, daemonSet and job", workload)
+		}}
+	}
+	return HoldAtEnd(fmt.Sprintf("exists(%[1]s(%[2]q)) && %[1]s(%[2]q).status.%[3]s == %[4]d", kind, name, field, n))
 }

@@ -1,6 +1,8 @@
 package result
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -45,6 +47,54 @@ type Final struct {
 	Pods   []*v1.Pod
 	Nodes  []*v1.Node
 	Events []*v1.Event
+	// State has the objects of all other kinds, and is what Judge asks; nil of a Final that
+	// nobody filled in.
+	State expect.State
+	// At is the virtual time of the end.
+	At time.Duration
+}
+
+// Objects are those of a kind of type T, in the order of their creation: Objects[*appsv1.Deployment](&result.Final).
+func Objects[T any](f *Final) []T {
+	for _, list := range []any{f.Pods, f.Nodes, f.Events} {
+		if list, ok := list.([]T); ok {
+			return list
+		}
+	}
+	if f.State == nil {
+		return nil
+	}
+	if list, ok := any(f.State.Leases()).([]T); ok {
+		return list
+	}
+	for _, k := range expect.Kinds() {
+		if list, ok := f.State.Objects(k).([]T); ok {
+			return list
+		}
+	}
+	return nil
+}
+
+// Judge evaluates an expression in CEL over the cluster at the end, as an expectation `at: end`
+// has it. The error is what is wrong with the expression; what looks back (phases, transitions),
+// at the runtime's calls or into machines is refused, since nothing of it is kept.
+func (f *Final) Judge(expr string) (expect.Verdict, error) {
+	c, err := expect.NewCompiler()
+	if err != nil {
+		return expect.Verdict{}, err
+	}
+	x, errs := c.Compile(expect.Source{Form: expect.At, T: f.At, Expr: expr})
+	switch {
+	case len(errs) > 0:
+		return expect.Verdict{}, fmt.Errorf("line %d, column %d: %w", errs[0].Line, errs[0].Column, errs[0])
+	case f.State == nil:
+		return expect.Verdict{}, errors.New("the result has no final state")
+	case x.NeedsCRICalls(), x.NeedsHistory(), x.NeedsMachines():
+		return expect.Verdict{}, errors.New("what was before, calls of the runtime and machines are for expectations: at the end nobody has kept them")
+	}
+	e := expect.New([]*expect.Expectation{x}, f.State, expect.Options{})
+	e.Begin()
+	return e.Finish(f.At, false)[0], nil
 }
 
 // Verdict is that of one expectation, with the history of what it is about if

@@ -50,7 +50,7 @@ func (p *performance) finish(early bool) {
 		res.Summary.Wall.Startup = p.lap()
 	}
 	store := p.cluster.Store()
-	res.Final = result.Final{Pods: store.Pods(), Nodes: store.Nodes(), Events: store.Events()}
+	res.Final = result.Final{Pods: store.Pods(), Nodes: store.Nodes(), Events: store.Events(), State: p.state, At: end}
 	p.summarize(end)
 }
 
