@@ -60,6 +60,8 @@ type Config struct {
 	Workload *Workload
 	Trace    *Trace
 	Snapshot *Snapshot
+	// Faults are what happens to nodes in the steady phase.
+	Faults []Fault
 	// Shapes are what the nodes are, by weight; nil: the Workload's. They come from a trace's own
 	// node file, say, which goes before what a workload says.
 	Shapes []NodeShape

@@ -41,6 +41,8 @@ type Result struct {
 	Refused  int
 	Errors   []string
 	Warnings []string
+	// Pending says why pods are pending at the end, with how many, the most frequent reason first.
+	Pending []string
 
 	// steadyFrom differs from StartedAt only when start-up did not end.
 	steadyFrom time.Duration
@@ -67,6 +69,7 @@ func (r *driver) finish(ctx context.Context) {
 	}
 	res.Interrupted = ctx.Err() != nil
 	res.Virtual = c.Now()
+	res.Pending = r.pendingReasons()
 	res.Ready, res.Pods = r.counts.ready, r.counts.pods
 	res.Started, res.Ended, res.Deleted, res.Restarts = r.counts.started, r.counts.ended, r.counts.deleted, r.counts.restarts
 	res.Requests = c.API().Requests()
@@ -144,11 +147,12 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		SteadyNodeSecondsPerSecond float64  `json:"steadyNodeSecondsPerSecond"`
 		Errors                     []string `json:"errors,omitempty"`
 		Warnings                   []string `json:"warnings,omitempty"`
+		Pending                    []string `json:"pending,omitempty"`
 	}{
 		r.Seed, r.Interrupted, r.Settled, r.Nodes, r.Ready, r.Wanted, r.Created, r.Started, r.Ended, r.Deleted, r.Refused, r.Restarts, r.Pods,
 		r.Virtual.Seconds(), r.NodesReadyAt.Seconds(), r.StartedAt.Seconds(), r.Requests, r.Leases, r.PodWrites, r.NodeWrites, r.Events,
 		r.Syncs, r.Resyncs, r.Probes, r.Steps, r.Records, fmt.Sprintf("%016x", r.Hash),
 		wall{r.Wall.Setup.Seconds(), r.Wall.Startup.Seconds(), r.Wall.Steady.Seconds()},
-		r.StartsPerSecond(), all, steady, r.Errors, r.Warnings,
+		r.StartsPerSecond(), all, steady, r.Errors, r.Warnings, r.Pending,
 	})
 }

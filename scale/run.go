@@ -355,7 +355,9 @@ func (r *driver) drive(ctx context.Context) error {
 	for _, f := range r.feeds {
 		f.steady()
 	}
-	_, err := r.runUntil(ctx, r.cluster.Now()+r.length(), func() bool { return false })
+	err := r.runFaults(func(until time.Duration) (bool, error) {
+		return r.runUntil(ctx, until, func() bool { return false })
+	}, r.length())
 	r.result.Wall.Steady = r.lap()
 	return err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/scenarios"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // Snapshot is the nodes and pods of a real cluster, as a state to begin with. It
@@ -28,6 +29,9 @@ type Snapshot struct {
 	Pods  []*v1.Pod
 	// Static are static pods by their node, from their mirrors.
 	Static map[string][]*v1.Pod
+	// Controllers are ReplicaSets, StatefulSets and DaemonSets, and after them Deployments: pods that
+	// they select become theirs again.
+	Controllers []apiserver.Object
 	// Notes say what of the file is left out or taken otherwise, each once.
 	Notes []string
 }
@@ -157,8 +161,14 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 			return errors.New("pod: metadata.name: must be set")
 		}
 		s.Pods = append(s.Pods, p)
+	case "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet":
+		obj := newController(kind)
+		if err := json.Unmarshal(doc, obj); err != nil {
+			return fmt.Errorf("%s%s: %w", strings.ToLower(kind), nameOf(doc), fieldError(err))
+		}
+		s.Controllers = append(s.Controllers, obj)
 	default:
-		notes["objects of other kinds than Node and Pod are left out"]++
+		notes["objects of other kinds than Node, Pod, Deployment, ReplicaSet, StatefulSet and DaemonSet are left out"]++
 	}
 	return nil
 }
@@ -280,7 +290,11 @@ func (s *Snapshot) settle(notes map[string]int) {
 		}
 		return false
 	})
+	s.settleControllers(notes)
 	for _, p := range s.Pods {
+		if owner := metav1.GetControllerOfNoCopy(p); owner != nil && s.hasController(owner.Kind, p.Namespace, owner.Name) {
+			p.OwnerReferences = nil // it will be adopted
+		}
 		strip(p, notes)
 	}
 }

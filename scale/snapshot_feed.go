@@ -257,6 +257,9 @@ func (f *snapshotFeed) begin() {
 		f.r.result.Created++
 	}
 	f.stamps = nil
+	if len(f.s.Controllers) > 0 {
+		f.control()
+	}
 }
 
 // steady does nothing: a snapshot has no future.

@@ -55,7 +55,9 @@ type scaleFlags struct {
 	// expect are thresholds: "podStartup.p99 < 5s".
 	expect     []string
 	thresholds []report.Threshold
-	command    string // that was typed
+	// powerCuts and partitions are faults: "topology.kubernetes.io/zone=a@10m+5m".
+	powerCuts, partitions []string
+	command               string // that was typed
 	// apiLoad has requests take time at a server with these properties.
 	apiLoad bool
 	server  apiserver.Load
@@ -180,6 +182,8 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.IntVar(&f.server.MaxRequestsInflight, "max-requests-inflight", 400, "kube-apiserver's flag; with --api-load")
 	fl.IntVar(&f.server.MaxMutatingRequestsInflight, "max-mutating-requests-inflight", 200, "kube-apiserver's flag; with --api-load")
 	fl.IntVar(&f.server.Cores, "api-cores", 0, "how many requests the API server answers at full speed at a time (0: any number); with --api-load")
+	fl.StringArrayVar(&f.powerCuts, "power-cut", nil, "cut the power of nodes, NODES@TIME or NODES@TIME+FOR: 'topology.kubernetes.io/zone=a@10m+5m', 'node-1*@1h'; times are from the end of start-up (repeatable)")
+	fl.StringArrayVar(&f.partitions, "partition", nil, "cut nodes off from the API, written as --power-cut (repeatable)")
 	fl.StringArrayVar(&f.expect, "expect", nil, "a figure and what it is to keep: 'podStartup.p99 < 5s' (repeatable); docs/scale.md has the figures")
 	fl.StringVar(&f.report, "report", "", "write a report to this directory: index.html and CSV files")
 	fl.StringVar(&f.memory, "memory", "", "what the process is to stay below if it can (\"20Gi\"); garbage is collected more often for it (default: from the number of pods; GOGC in the environment turns this off)")
@@ -223,6 +227,16 @@ func (f *scaleFlags) load() error {
 		}
 		if c.Workload, err = scale.ParseWorkload(f.workload, data); err != nil {
 			return &codeError{exitBadInput, err}
+		}
+	}
+	for i, list := range [][]string{f.powerCuts, f.partitions} {
+		for _, text := range list {
+			fault, err := scale.ParseFault(text)
+			if err != nil {
+				return badInput("--%s: %w", []string{"power-cut", "partition"}[i], err)
+			}
+			fault.Partition = i == 1
+			c.Faults = append(c.Faults, fault)
 		}
 	}
 	// Files come before what flags mean together, since that depends on what is

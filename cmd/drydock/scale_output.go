@@ -164,6 +164,9 @@ func (f *scaleFlags) summary(res *scale.Result, c *cost) {
 	const mib = 1 << 20
 	fmt.Fprintf(w, "  memory: %s MiB peak, %s MiB live heap; %.1f s of processor time collecting garbage\n", grouped(float64(c.PeakRSSBytes/mib)), grouped(float64(c.LiveBytes/mib)), c.CollectionCPU)
 	fmt.Fprintf(w, "  %s records; seed %d, hash %016x\n", grouped(float64(res.Records)), res.Seed, res.Hash)
+	for _, x := range res.Pending {
+		fmt.Fprintf(w, "pending: %s\n", x)
+	}
 	for _, x := range res.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", x)
 	}

@@ -24,7 +24,7 @@ import (
 // put together in Go can be checked, run and kept.
 func (s *Scenario) YAML() ([]byte, error) {
 	w := writer{kinds: map[reflect.Type]schema.GroupVersionKind{}}
-	for kind, k := range value.ManifestKinds() {
+	for kind, k := range value.ManifestKinds() { //drydock:unordered each key is set once
 		w.kinds[reflect.TypeOf(k.Make())] = schema.FromAPIVersionAndKind(k.APIVersion, kind)
 	}
 	head := *s
@@ -137,7 +137,7 @@ func (w *writer) node(v reflect.Value) (*yaml.Node, error) {
 
 // sortedKeys are a map's keys, which are texts.
 func sortedKeys(v reflect.Value) []reflect.Value {
-	keys := v.MapKeys()
+	keys := v.MapKeys() //drydock:unordered sorted below
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	return keys
 }
