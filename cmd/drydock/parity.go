@@ -150,7 +150,7 @@ func aspectNames(all []parity.Aspect) string {
 // readCase reads a recording of either kind.
 func readCase(data []byte) (recorded, error) {
 	if cluster.Is(data) {
-		c, err := cluster.Parse(data)
+		c, err := cluster.Read(data)
 		if err != nil {
 			return recorded{}, err
 		}

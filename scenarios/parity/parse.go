@@ -27,6 +27,13 @@ func Read(data []byte) (*Case, error) {
 	return c, nil
 }
 
+// Locate puts the place in data, as line:column, before an error of decoding it or of an action, and a
+// guess of what was meant behind it. It is for recordings of any kind whose actions are a list.
+func Locate(data []byte, err error) error {
+	f := fieldsOf(data)
+	return f.locate(data, position(data, err))
+}
+
 // fields is where the fields of a recording stand. Offsets are in bytes.
 type fields struct {
 	top     map[string]int64 // ends of names

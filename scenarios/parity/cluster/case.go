@@ -9,6 +9,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
+	"github.com/drydock-sim/drydock/scenarios/parity"
 )
 
 // Case is a recording: the nodes, what was done, and what the real control plane then showed. runs
@@ -117,6 +121,15 @@ func Is(data []byte) bool {
 	return json.Unmarshal(data, &head) == nil && head.Nodes != nil
 }
 
+// Read is Parse, with errors that say where in the data they are, as line:column.
+func Read(data []byte) (*Case, error) {
+	c, err := Parse(data)
+	if err != nil {
+		return nil, parity.Locate(data, err)
+	}
+	return c, nil
+}
+
 // Parse reads a recording. Its runs may be missing: it can be replayed then, and not be compared.
 // Errors name the action and the field.
 func Parse(data []byte) (*Case, error) {
@@ -183,7 +196,7 @@ func (a *Action) check() error {
 	case a.Do == "":
 		return errors.New("do: required")
 	case !known:
-		return fmt.Errorf("do: %q is none that recordings have", a.Do)
+		return fmt.Errorf("do: %q is none that recordings have%s", a.Do, suggest.Suffix(a.Do, decode.SortedKeys(actions)))
 	case a.At < 0:
 		return errors.New("at: is negative")
 	}
