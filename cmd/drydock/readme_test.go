@@ -82,3 +82,24 @@ func TestDocsNameFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestCookbook runs the scenarios of the cookbook as they are written.
+func TestCookbook(t *testing.T) {
+	page, err := os.ReadFile("../../docs/cookbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	recipes := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(recipes) < 2 {
+		t.Fatalf("%d recipes", len(recipes))
+	}
+	for _, r := range recipes {
+		file := filepath.Join(t.TempDir(), "recipe.yaml")
+		if err := os.WriteFile(file, r[1], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if code, out, errs := drydock(t, "run", file); code != exitOK || strings.Contains(out, "\nwarning:") {
+			t.Errorf("exit code %d, %s%s", code, out, errs)
+		}
+	}
+}
