@@ -181,7 +181,7 @@ func unseen(a, b *document.Scenario, told []Difference) []Difference {
 			out = append(out, Difference{path, "(in " + a.Pos.File + ")", "(in " + b.Pos.File + ", with another content)"})
 		}
 	}
-	note("spec.programs", reflect.DeepEqual(a.Spec.Programs, b.Spec.Programs))
+	note("spec.programs", reflect.DeepEqual(unplaced(a.Spec.Programs), unplaced(b.Spec.Programs)))
 	// Where the timelines differ in length, flatten has told of it.
 	for i := range min(len(a.Spec.Timeline), len(b.Spec.Timeline)) {
 		x, okA := a.Spec.Timeline[i].Does.(action.Applier)
@@ -196,6 +196,14 @@ func unseen(a, b *document.Scenario, told []Difference) []Difference {
 		note(fmt.Sprintf("spec.timeline[%d].%s", i, a.Spec.Timeline[i].Kind()), errA == nil && errB == nil && left == right)
 	}
 	return out
+}
+
+// unplaced are programs without where they are written.
+func unplaced(list []document.Program) []document.Program {
+	return lists.Map(list, func(p document.Program) document.Program {
+		p.Pos = decode.Position{}
+		return p
+	})
 }
 
 // objectsJSON is what an action applies, to be compared.
