@@ -94,7 +94,9 @@ func (p *programs) behave(sandbox *runtimeapi.PodSandboxConfig, container *runti
 	}
 	for i := range pod.Spec.InitContainers {
 		if pod.Spec.InitContainers[i].Name == name {
-			return b // a sidecar runs
+			// A sidecar runs. It is stopped after the others, which had taken the time.
+			b.OnTerm.After = fakecri.Range{}
+			return b
 		}
 	}
 	entry := int(container.GetMetadata().GetAttempt())
