@@ -574,7 +574,7 @@ func (g *generator) functions() string {
 		g.t.Fatal(err)
 	}
 	b.WriteString("\n")
-	for _, name := range []string{"Transition", "ContainerTransition", "NodeTransition", "CRICall", "NodeUsage", "FilesystemUsage", "Cgroup", "ContainerResources"} {
+	for _, name := range []string{"Transition", "ContainerTransition", "NodeTransition", "CRICall", "NodeUsage", "FilesystemUsage", "Cgroup", "ContainerResources", "HTTPAnswer"} {
 		fmt.Fprintf(&b, "- `%s` has `%s`.\n", name, strings.Join(c.TypeFields(name), "`, `"))
 	}
 	return b.String()

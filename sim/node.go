@@ -98,6 +98,7 @@ type Node struct {
 	rec     *trace.Recorder
 	machine *Machine
 	fs      *memfs.FS
+	answers map[string]Answer // by path: see Get
 	// files: where static pods go: fs, or the host's.
 	files manifests
 	// named: on a host: what its kubelets made.

@@ -29,7 +29,7 @@ type Compiler struct {
 
 // NewCompiler returns a compiler.
 func NewCompiler() (*Compiler, error) {
-	roots := []any{v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{},
+	roots := []any{v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{}, HTTPAnswer{},
 		Cgroup{}, ContainerResources{}}
 	for _, k := range objectKinds() {
 		roots = append(roots, reflect.Zero(k.goType).Interface())
@@ -139,7 +139,7 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	for _, f := range []struct {
 		what reads
 		name string
-	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}} {
+	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}, {readsKubelet, "logs(), http() and metric()"}} {
 		// Nothing tells the engine when these change, so they can be looked at
 		// only once.
 		if x.reads.all&f.what != 0 && src.Form != At {

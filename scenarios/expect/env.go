@@ -26,6 +26,7 @@ var (
 	nodeTransType = types.NewObjectType("drydock.NodeTransition")
 	nodeUsageType = types.NewObjectType("drydock.NodeUsage")
 	cgroupType    = types.NewObjectType("drydock.Cgroup")
+	answerType    = types.NewObjectType("drydock.HTTPAnswer")
 	resourcesType = types.NewObjectType("drydock.ContainerResources")
 	// stateType is the type of the hidden first argument of functions that
 	// read the cluster.
@@ -51,6 +52,7 @@ const (
 	readsUsage
 	readsCgroups
 	readsResources
+	readsKubelet
 	readsObjects // of the function's kind
 	readsNamed   // only the object that its first argument names
 )
@@ -95,6 +97,10 @@ func stateFuncs() []*stateFunc {
 		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "", "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
 		{"cgroups", []*types.Type{str}, list(cgroupType), readsCgroups, "", "the cgroups of the node of that name, but for those of containers; with at only", (*view).cgroups},
 		{"containerResources", []*types.Type{str, str}, resourcesType, readsResources, "", "what the runtime was told to give the pod's container of that name, or an empty one; with at only", (*view).containerResources},
+		{"logs", []*types.Type{str, str}, str, readsKubelet, "", "what the container of that name of the pod \"namespace/name\" wrote, in its last run; with at only", (*view).logs},
+		{"http", []*types.Type{str, str}, answerType, readsKubelet, "", "the answer of the node's kubelet to the timeline's last get of that path, or an empty one; with at only", (*view).http},
+		{"metric", []*types.Type{str, str}, types.DoubleType, readsKubelet, "", "the metric of that name of the node's kubelet: the sum of its samples, of a histogram how many values; with at only", (*view).metric},
+		{"metric", []*types.Type{str, str, types.NewMapType(str, str)}, types.DoubleType, readsKubelet, "", "the same of the samples that have these labels; with at only", (*view).metricOf},
 		{"time", nil, types.DurationType, readsTime, "", "the virtual time since the start of the run", (*view).time},
 		{"since", []*types.Type{types.TimestampType}, types.DurationType, 0, "", "a timestamp as a span since the start of the run", (*view).since},
 		{"phases", []*types.Type{str}, list(str), readsPodHistory | readsNamed, "", "the phases that the pod \"namespace/name\" went through", (*view).phases},
