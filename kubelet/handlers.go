@@ -42,6 +42,11 @@ func (sl *syncLoop) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 	from := 0 // pods from here on come last among those that the next is beside
 	for i, pod := range pods {
 		sl.setPod(pod)
+		if sl.opts.Unsupported != nil {
+			for _, what := range sl.opts.Unsupported(pod) {
+				sl.logf("Warning: the pod asks for what this kubelet does not do pod=%s: %s", podName(pod), what)
+			}
+		}
 		if kubetypes.IsMirrorPod(pod) {
 			sl.updateStaticOf(pod)
 			continue

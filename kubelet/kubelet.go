@@ -137,6 +137,9 @@ type Options struct {
 	// Mounter mounts volumes in memory; nil: they are on the disk.
 	Mounter filesystem.Mounter
 	Machine Machine
+	// Unsupported lists what a pod asks for that is not there, for the log; nil: nobody
+	// wants to know.
+	Unsupported func(pod *v1.Pod) []string
 	// Network is how probes and lifecycle hooks reach containers; nil: they
 	// fail, but for those that run a command.
 	Network prober.Network

@@ -26,3 +26,15 @@ func TestUnsupported(t *testing.T) {
 		t.Errorf("a plain pod: %v", out)
 	}
 }
+
+// TestUnsupportedOnMachine leaves out what is a simulation's only.
+func TestUnsupportedOnMachine(t *testing.T) {
+	pod := &v1.Pod{}
+	pod.Spec.Volumes = []v1.Volume{
+		{Name: "i", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}},
+		{Name: "c", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}},
+	}
+	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[1] (c): CSI drivers are not supported yet" {
+		t.Errorf("%q", got)
+	}
+}

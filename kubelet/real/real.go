@@ -28,6 +28,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
@@ -165,7 +166,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
-		OOM:  kmsg.New(l, g, o.log),
+		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.UnsupportedOnMachine,
 		Exit: func(err error) { exit = err; cancel(err) },
 	}
 	bus := logind.New(l, g, logind.Options{})
