@@ -7,6 +7,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/drydock-sim/drydock/ground/loop"
@@ -169,6 +170,11 @@ type (
 
 // ErrWebhookCalls is admission.ErrCalls.
 var ErrWebhookCalls = admission.ErrCalls
+
+// ConversionFailed is admission.ConversionFailed.
+func ConversionFailed(obj metav1.Object, err error) error {
+	return admission.ConversionFailed(obj, err)
+}
 
 // CallerNamed returns a caller whom nobody answers.
 func CallerNamed(user string) *Caller {

@@ -91,9 +91,12 @@ func unexplained(err error) error {
 }
 
 // lend returns an object with a struct of its own, since the libraries write to what
-// they are given.
+// they are given. What a webhook is to convert is left to shown.
 func (s *storage) lend(obj apiserver.Object) runtime.Object {
 	if s.row.Custom != nil && obj.GetObjectKind().GroupVersionKind().Version != s.row.Version {
+		if s.row.Custom.Hook != nil {
+			return obj
+		}
 		return s.row.Custom.Convert(obj)
 	}
 	return s.row.Copy(obj)
@@ -150,14 +153,14 @@ func (s *storage) Get(ctx context.Context, name string, options *metav1.GetOptio
 		}
 		return err
 	})
-	return out, err
+	return s.shown(ctx, out, err)
 }
 
 // List implements rest.Lister.
 func (s *storage) List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
 	list := s.NewList()
 	err := s.do(ctx, func(api *apiserver.Server) error { return s.list(api, list, request.NamespaceValue(ctx), options) })
-	return list, err
+	return s.shown(ctx, list, err)
 }
 
 // Watch implements rest.Watcher. The watch ends with the request.
@@ -185,7 +188,7 @@ func (s *storage) Create(ctx context.Context, obj runtime.Object, validate rest.
 		out, err = s.create(ctx, api, obj, validate, options.DryRun)
 		return err
 	})
-	return out, err
+	return s.shown(ctx, out, err)
 }
 
 // create is Create, on the loop.
@@ -260,7 +263,10 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 				return err
 			}
 		}
-		old := s.lend(stored)
+		old, err := s.old(api, stored)
+		if err != nil {
+			return err
+		}
 		obj, err := info.UpdatedObject(ctx, old)
 		if err != nil {
 			return err
@@ -281,7 +287,20 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 		}
 		return err
 	})
+	out, err = s.shown(ctx, out, err)
 	return out, created, err
+}
+
+// old is what is stored, as who changes it sees it.
+func (s *storage) old(api *apiserver.Server, stored apiserver.Object) (runtime.Object, error) {
+	if s.row.Custom == nil {
+		return s.lend(stored), nil
+	}
+	obj, err := api.Store().InVersion(stored, s.row)
+	if err != nil {
+		return nil, err
+	}
+	return s.row.Copy(obj), nil
 }
 
 // createByUpdate makes the object that a request would update if it were there.
@@ -323,6 +342,7 @@ func (s *storage) Delete(ctx context.Context, name string, validate rest.Validat
 		out = s.deleted(obj, gone)
 		return nil
 	})
+	out, err = s.shown(ctx, out, err)
 	return out, gone, err
 }
 
@@ -365,7 +385,7 @@ func (s *storage) DeleteCollection(ctx context.Context, validate rest.ValidateOb
 		})
 		return err
 	})
-	return list, err
+	return s.shown(ctx, list, err)
 }
 
 // fill makes a list of items, as of now.

@@ -380,7 +380,11 @@ func (o *watcher) show(t told) watch.Event {
 	if !ok || t.typ == watch.Bookmark {
 		return watch.Event{Type: t.typ, Object: t.obj}
 	}
-	out := o.s.lend(obj)
+	out, err := o.s.shown(o.ctx, o.s.lend(obj), nil)
+	if err != nil {
+		status := err.(apierrors.APIStatus).Status() //nolint:errorlint // it is shown's
+		return watch.Event{Type: watch.Error, Object: &status}
+	}
 	if m, ok := out.(apiserver.Object); ok && t.version > 0 {
 		m.SetResourceVersion(strconv.FormatUint(t.version, 10))
 	}

@@ -17,14 +17,19 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Webhooks call admission webhooks, away from the API's loop. The error says that no
-// answer came.
+// Webhooks call webhooks, away from the API's loop. The errors say that no answer came.
 type Webhooks interface {
+	// Call calls an admission webhook.
 	Call(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionResponse, error)
+	// Convert has a definition's webhook convert custom resources. What it answers is
+	// checked by who asks.
+	Convert(ctx context.Context, hook *apiextensionsv1.WebhookConversion, ask *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionResponse, error)
 }
 
 // maxAttempts is how often a request is made again because what webhooks were asked
@@ -45,6 +50,7 @@ func (f *Facade) callWebhooks(ctx context.Context, calls *apiserver.WebhookCalls
 	for i, call := range calls.Wanted {
 		calls.Answer(call, answers[i])
 	}
+	f.convertWanted(ctx, calls)
 }
 
 // HTTPWebhooks call webhooks over HTTPS, as kube-apiserver does. Services of a simulated
@@ -61,7 +67,7 @@ func (HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*adm
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(*t)*time.Second)
 		defer cancel()
 	}
-	review, err := post(ctx, call)
+	review, err := ask(ctx, call)
 	if err != nil {
 		return nil, fmt.Errorf("failed to call webhook: %w", err)
 	}
@@ -77,63 +83,68 @@ func (HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*adm
 	}
 }
 
-// post sends a review to its webhook and returns what comes back.
-func post(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionReview, error) {
-	to, err := addressOf(call)
+// ask sends a review to its webhook and returns what comes back.
+func ask(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionReview, error) {
+	to, err := addressOf(call.Hook.ClientConfig)
 	if err != nil {
 		return nil, err
+	}
+	if t := call.Hook.TimeoutSeconds; t != nil {
+		q := to.Query()
+		q.Set("timeout", strconv.Itoa(int(*t))+"s")
+		to.RawQuery = q.Encode()
 	}
 	if call.Unreachable != "" {
-		return nil, &url.Error{Op: "Post", URL: to, Err: errors.New(call.Unreachable)}
+		return nil, &url.Error{Op: "Post", URL: to.String(), Err: errors.New(call.Unreachable)}
 	}
-	ask := *call.Review
+	sent, review := *call.Review, &admissionv1.AdmissionReview{}
 	if !slices.Contains(call.Hook.AdmissionReviewVersions, "v1") {
-		ask.APIVersion = "admission.k8s.io/v1beta1" // says the same
+		sent.APIVersion = "admission.k8s.io/v1beta1" // says the same
 	}
-	body, err := json.Marshal(&ask)
+	return review, post(ctx, to.String(), call.Hook.ClientConfig.CABundle, &sent, review)
+}
+
+// post sends a review to a webhook and reads what comes back.
+func post(ctx context.Context, to string, ca []byte, review, answer any) error {
+	body, err := json.Marshal(review)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	client, err := clientOf(call)
+	client, err := clientOf(ca)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, fmt.Errorf("an error on the server (%q) has prevented the request from succeeding", string(bytes.TrimSpace(data)))
+		return fmt.Errorf("an error on the server (%q) has prevented the request from succeeding", string(bytes.TrimSpace(data)))
 	}
-	review := &admissionv1.AdmissionReview{}
-	if err := json.Unmarshal(data, review); err != nil {
-		return nil, fmt.Errorf("could not decode the answer: %w", err)
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("could not decode the answer: %w", err)
 	}
-	return review, nil
+	return nil
 }
 
-// addressOf is where a webhook is, with the time that it has.
-func addressOf(call *apiserver.WebhookCall) (string, error) {
-	c, to := call.Hook.ClientConfig, &url.URL{Scheme: "https"}
+// addressOf is where a webhook is.
+func addressOf(c admissionregistrationv1.WebhookClientConfig) (*url.URL, error) {
+	to := &url.URL{Scheme: "https"}
 	switch {
 	case c.URL != nil:
-		u, err := url.Parse(*c.URL)
-		if err != nil {
-			return "", err
-		}
-		to = u
+		return url.Parse(*c.URL)
 	case c.Service != nil:
 		port := int32(443)
 		if c.Service.Port != nil {
@@ -144,18 +155,13 @@ func addressOf(call *apiserver.WebhookCall) (string, error) {
 			to.Path = *c.Service.Path
 		}
 	}
-	if t := call.Hook.TimeoutSeconds; t != nil {
-		q := to.Query()
-		q.Set("timeout", strconv.Itoa(int(*t))+"s")
-		to.RawQuery = q.Encode()
-	}
-	return to.String(), nil
+	return to, nil
 }
 
 // clientOf is a client that trusts whom the webhook's configuration says.
-func clientOf(call *apiserver.WebhookCall) (*http.Client, error) {
+func clientOf(ca []byte) (*http.Client, error) {
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca := call.Hook.ClientConfig.CABundle; len(ca) > 0 {
+	if len(ca) > 0 {
 		trust.RootCAs = x509.NewCertPool()
 		if !trust.RootCAs.AppendCertsFromPEM(ca) {
 			return nil, errors.New("unable to load root certificates: unable to parse bytes as PEM block")

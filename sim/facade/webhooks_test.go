@@ -23,6 +23,23 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
+// inRealTime is how a client reaches an API whose loop runs until the test ends.
+func inRealTime(t *testing.T) *rest.Config {
+	l := loop.NewReal(loop.Options{Name: "api"})
+	gone := make(chan struct{})
+	f := New(Options{API: apiserver.New(apiserver.Options{Loop: l}), Door: NewRealDoor(l, gone)})
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		defer close(gone)
+		_ = l.RunReal(ctx)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-gone
+	})
+	return &rest.Config{Host: "http://drydock", Transport: &Transport{f}}
+}
+
 // TestWebhooks: one labels what is made, also what gets its name here, another refuses
 // what it sees of that; each is called once for a request.
 func TestWebhooks(t *testing.T) {
@@ -60,19 +77,7 @@ func TestWebhooks(t *testing.T) {
 	defer hooks.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hooks.Certificate().Raw})
 
-	l := loop.NewReal(loop.Options{Name: "api"})
-	gone := make(chan struct{})
-	f := New(Options{API: apiserver.New(apiserver.Options{Loop: l}), Door: NewRealDoor(l, gone)})
-	ctx, stop := context.WithCancel(t.Context())
-	go func() {
-		defer close(gone)
-		_ = l.RunReal(ctx)
-	}()
-	defer func() {
-		stop()
-		<-gone
-	}()
-	clients := kubernetes.NewForConfigOrDie(&rest.Config{Host: "http://drydock", Transport: &Transport{f}})
+	ctx, clients := t.Context(), kubernetes.NewForConfigOrDie(inRealTime(t))
 
 	none, rules := admissionregistrationv1.SideEffectClassNone, []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{"CREATE"},
@@ -106,9 +111,26 @@ func TestWebhooks(t *testing.T) {
 	if err == nil || err.Error() != `admission webhook "check.example.com" denied the request: it is bad` {
 		t.Errorf("%v", err)
 	}
+	// Who asks for it is called again once another has changed what it has seen.
+	again := admissionregistrationv1.IfNeededReinvocationPolicy
+	if _, err := registration.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "a"},
+		Webhooks:   []admissionregistrationv1.MutatingWebhook{{Name: "first.example.com", AdmissionReviewVersions: []string{"v1"}, SideEffects: &none, ClientConfig: config("/first"), Rules: rules, ReinvocationPolicy: &again}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, labels := range []map[string]string{{"by": "hook"}, nil} {
+		calls["/first"], calls["/label"] = 0, 0
+		if _, err = maps.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "r-", Labels: labels}}, metav1.CreateOptions{}); err != nil {
+			t.Error(err)
+		}
+		if want := 2 - len(labels); calls["/first"] != want || calls["/label"] != 1 {
+			t.Errorf("%v, want %d calls of the first", calls, want)
+		}
+	}
 	hooks.Close()
 	_, err = maps.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "z"}}, metav1.CreateOptions{})
-	if err == nil || !strings.Contains(err.Error(), `failed calling webhook "label.example.com": failed to call webhook: Post "`+hooks.URL+`/label?timeout=10s"`) {
+	if err == nil || !strings.Contains(err.Error(), `failed calling webhook "first.example.com": failed to call webhook: Post "`+hooks.URL+`/first?timeout=10s"`) {
 		t.Errorf("%v", err)
 	}
 }

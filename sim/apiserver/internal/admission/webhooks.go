@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -34,10 +35,12 @@ var ErrCalls = errors.New("webhooks are to be called")
 // one goroutine at a time.
 type Calls struct {
 	// Wanted are those that the last attempt lacked.
-	Wanted  []*Call
-	answers map[string]Answer
-	drawn   []string // names and UIDs, which another attempt draws again
-	next    int
+	Wanted            []*Call
+	WantedConversions []*Conversion
+	answers           map[string]Answer
+	conversions       map[string]converted
+	drawn             []string // names and UIDs, which another attempt draws again
+	next              int
 }
 
 // Call is one call of a webhook.
@@ -56,7 +59,7 @@ type Answer struct {
 }
 
 // Begin begins an attempt.
-func (c *Calls) Begin() { c.Wanted, c.next = nil, 0 }
+func (c *Calls) Begin() { c.Wanted, c.WantedConversions, c.next = nil, nil, 0 }
 
 // Answer keeps the answer to a call for the next attempt.
 func (c *Calls) Answer(call *Call, a Answer) {
@@ -98,22 +101,53 @@ func (w *webhooks) mutate(r *Request) error {
 			hooks = append(hooks, hook{h, "mutating/" + c.Name, c.ResourceVersion})
 		}
 	}
+	last := -1 // of the hooks that have changed the object
 	for i := range hooks {
-		answer, err := w.ask(r, &hooks[i])
+		changed, err := w.mutateBy(r, &hooks[i])
 		if err != nil {
 			return err
 		}
-		if answer == nil {
-			if wanted(r) { // what comes after sees what this one makes
-				return ErrCalls
-			}
+		if changed {
+			last = i
+		}
+	}
+	// Who asks for it sees once more what others have made of the object since
+	// (webhook/mutating/reinvocationcontext.go).
+	for i := 0; i < last; i++ {
+		if p := hooks[i].ReinvocationPolicy; p == nil || *p != admissionregistrationv1.IfNeededReinvocationPolicy {
 			continue
 		}
-		if err := patchObject(r, &hooks[i], answer); err != nil {
+		if _, err := w.mutateBy(r, &hooks[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mutateBy has a webhook change the object, if it is asked about such.
+func (w *webhooks) mutateBy(r *Request, h *hook) (changed bool, err error) {
+	answer, err := w.ask(r, h)
+	if err != nil {
+		return false, err
+	}
+	if answer == nil {
+		if wanted(r) { // what comes after sees what this one makes
+			return false, ErrCalls
+		}
+		return false, nil
+	}
+	was, err := rawOf(r.Object, true)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	if err := patchObject(r, h, answer); err != nil {
+		return false, err
+	}
+	is, err := rawOf(r.Object, true)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
+	return !bytes.Equal(was, is), nil
 }
 
 // validate asks all webhooks at once.

@@ -68,15 +68,3 @@ func prune(o map[string]any, s *structuralschema.Structural, tell bool) ([]strin
 	}
 	return append(unknown, more...), nil
 }
-
-// converter returns the Convert of a version.
-func (all schemas) converter(gvk schema.GroupVersionKind) func(kind.Object) kind.Object {
-	return func(o kind.Object) kind.Object {
-		u := o.(*unstructured.Unstructured).DeepCopy()
-		u.SetGroupVersionKind(gvk)
-		// What a later schema takes for no object is left to the rules for updates.
-		_, _ = prune(u.Object, all[gvk.Version], false)
-		defaulting.Default(u.Object, all[gvk.Version])
-		return u
-	}
-}

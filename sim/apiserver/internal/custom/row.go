@@ -4,7 +4,7 @@
 //
 //   - row.go: from a definition to rows, one for each version
 //   - strategy.go: a row's rules (pkg/registry/customresource/strategy.go there)
-//   - coerce.go: what decoding and conversion do to objects
+//   - coerce.go: what decoding does to objects; conversion.go: what conversion does
 //   - scale.go: the subresource scale
 //   - columns.go: tables, and the fields that selectors name
 package custom
@@ -81,10 +81,14 @@ func versionRow(d *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.
 	in.Custom = &kind.Custom{
 		Coerce:     all.coercer(s.gvk.GroupKind()),
 		Convert:    all.converter(s.gvk),
+		Adopt:      all.adopter(s.gvk),
 		Schema:     func() *spec.Schema { return s.schema.ToKubeOpenAPI() },
 		Singular:   names.Singular,
 		List:       names.ListKind,
 		Deprecated: deprecation(d, v),
+	}
+	if c := d.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
+		in.Custom.Hook = c.Webhook
 	}
 	if s.scale != nil {
 		in.Custom.Scale = newScale(s.scale)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -18,9 +19,13 @@ type Custom struct {
 	// Go type: what the schema of the object's own version doesn't know is dropped, and
 	// told by its paths if that is asked for. The error says what can't be metadata.
 	Coerce func(o Object, tell bool) (unknown []string, err error)
-	// Convert returns a copy of an object, of whichever version, that is of the row's.
-	// Fields are called alike in all versions (the conversion strategy None).
+	// Convert returns a copy of an object, of whichever version, that is of the row's:
+	// fields are called alike in all versions (the conversion strategy None).
 	Convert func(Object) Object
+	// Hook, unless nil, converts instead (the strategy Webhook). Adopt returns what is
+	// made of its answer about an object; the error is what is wrong with it.
+	Hook  *apiextensionsv1.WebhookConversion
+	Adopt func(in, answer Object) (Object, error)
 	// Schema returns what the version says of its resources; nil: nothing.
 	Schema func() *spec.Schema
 	// Singular and List are the names beside the row's own.

@@ -169,7 +169,8 @@ func newState(seed uint64, tables map[kind.Kind]table.Any) *State {
 
 // Define has custom resources stored by the rules of a row, which takes the place of
 // an earlier one of their kind. What is stored becomes what it would be read as: upstream
-// converts, prunes and defaults what it reads, and writes nothing for that.
+// converts, prunes and defaults what it reads, and writes nothing for that. What a webhook
+// converts stays as it is, and is converted when it is read.
 func (s *State) Define(in *kind.Info) {
 	i := s.kinds.Define(in)
 	if i < len(s.shelves) {
@@ -177,6 +178,9 @@ func (s *State) Define(in *kind.Info) {
 		var all []kind.Object
 		s.shelves[i].objects.Each(func(o kind.Object) bool { all = append(all, o); return true })
 		for _, o := range all {
+			if in.Custom.Hook != nil && o.GetObjectKind().GroupVersionKind().Version != in.Version {
+				continue
+			}
 			if as := in.Custom.Convert(o); !equality.Semantic.DeepEqual(as, o) {
 				s.shelves[i].objects.Put(as)
 			}

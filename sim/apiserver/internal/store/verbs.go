@@ -51,17 +51,14 @@ func errNotServed(obj kind.Object) error {
 
 // stored returns an object as it is stored: in the version in which its kind is, and what
 // a client wrote as upstream's storage gives it back.
-func (s *State) stored(obj kind.Object, in *kind.Info, byClient bool) kind.Object {
-	if in.Custom == nil {
-		if byClient {
-			return throughProtobuf(obj, in)
-		}
-		return obj
+func (s *Store) stored(obj kind.Object, in *kind.Info) (kind.Object, error) {
+	if in.Custom != nil {
+		return s.InVersion(obj, s.info(in.Kind))
 	}
-	if at := s.info(in.Kind); at.Version != in.Version {
-		return at.Custom.Convert(obj)
+	if s.caller != nil {
+		return throughProtobuf(obj, in), nil
 	}
-	return obj
+	return obj, nil
 }
 
 // throughProtobuf returns an object as protobuf keeps it, which built-in kinds are stored
@@ -86,12 +83,17 @@ func throughProtobuf(obj kind.Object, in *kind.Info) kind.Object {
 	return out
 }
 
-// inVersion returns a stored object in the version of a row.
-func inVersion(obj kind.Object, in *kind.Info) kind.Object {
-	if in.Custom != nil && obj.GetObjectKind().GroupVersionKind().Version != in.Version {
-		return in.Custom.Convert(obj)
+// InVersion returns an object in the version of a row. What a webhook is to convert takes
+// an answer to who asks: admission.ErrCalls.
+func (s *Store) InVersion(obj kind.Object, in *kind.Info) (kind.Object, error) {
+	if in.Custom == nil || obj.GetObjectKind().GroupVersionKind().Version == in.Version {
+		return obj, nil
 	}
-	return obj
+	var calls *admission.Calls
+	if s.caller != nil {
+		calls = s.caller.Calls
+	}
+	return calls.Convert(obj, in) //nolint:wrapcheck // says what it is about
 }
 
 // CreateNode is Create of a node that the store shares with the kubelet: neither
@@ -117,7 +119,10 @@ func (s *Store) create(now time.Time, obj kind.Object, in *kind.Info, system boo
 		return nil, apierrors.NewAlreadyExists(in.GroupResource(), obj.GetName())
 	}
 	s.stampMeta(now, obj, in)
-	obj = s.stored(obj, in, s.caller != nil)
+	obj, err := s.stored(obj, in)
+	if err != nil {
+		return nil, err
+	}
 	s.commit(watch.Added, in.Kind, nil, obj, "create", "")
 	if in.Kind == kinds.Event && !s.dry {
 		s.noteExpiry(now, obj.(*v1.Event))
@@ -266,10 +271,16 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if err := checkVersion(in, stored, obj); err != nil {
 		return nil, err
 	}
-	if err := s.decideUpdate(now, obj, inVersion(stored, in), in, sub); err != nil {
+	old, err := s.InVersion(stored, in)
+	if err != nil {
 		return nil, err
 	}
-	obj = s.stored(obj, in, s.caller != nil)
+	if err := s.decideUpdate(now, obj, old, in, sub); err != nil {
+		return nil, err
+	}
+	if obj, err = s.stored(obj, in); err != nil {
+		return nil, err
+	}
 	// An update that changes nothing is no write: no version, no event for
 	// watchers.
 	if equality.Semantic.DeepEqual(obj, stored) {
