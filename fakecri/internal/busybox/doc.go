@@ -21,10 +21,11 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/kernel"
 )
 
-// Commands returns all applets, as programs by name. Each call makes a new map.
+// Commands returns all applets, as programs by name, and the others that are built. Each
+// call makes a new map.
 func Commands() kernel.Commands {
 	out := kernel.Commands{}
-	for _, a := range applets.All() {
+	for _, a := range append(applets.All(), applets.Others()...) {
 		a.AddTo(out)
 	}
 	return out
@@ -32,6 +33,15 @@ func Commands() kernel.Commands {
 
 // Applets lists the names of all applets, sorted.
 func Applets() []string { return applets.Names() }
+
+// Others lists the programs that are none of BusyBox.
+func Others() []string {
+	var out []string
+	for _, a := range applets.Others() {
+		out = append(out, a.Names[0].Name)
+	}
+	return out
+}
 
 // Debian reports whether Debian's busybox 1.35 has an applet; the others are of other
 // builds.

@@ -15,7 +15,7 @@ import (
 // has files that there are.
 func TestCatalogue(t *testing.T) {
 	c := newCatalogue()
-	trees := append(testTrees(), "", treeBusybox, treeAlpine, treeDebian, treePause, treePredefinedGroup, treeDistroless)
+	trees := append(testTrees(), "", treeBusybox, treeAlpine, treeDebian, treePause, treePredefinedGroup, treeDistroless, treeCurl)
 	for i, k := range c.all() {
 		if name := c.names[i]; c.find("docker.io/any/"+name) != k {
 			t.Errorf("%s: not found by its name", name)

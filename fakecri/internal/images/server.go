@@ -18,8 +18,8 @@ import (
 type server struct {
 	// Programs are its command by name; default: that of the image's command. A
 	// command line begins with one of them, or with the Wrapper: the entrypoint's
-	// script, after which the first program may be left out before options and With, and
-	// any other command is run as it is.
+	// script, after which the first program may be left out before options, URLs and With,
+	// and any other command is run as it is.
 	Programs []string `json:"programs,omitempty"`
 	Wrapper  string   `json:"wrapper,omitempty"`
 	// With is an argument without which the program is no server. Ends are arguments with
@@ -199,7 +199,7 @@ func (s *server) unwrapped(argv []string) []string {
 		}
 	}
 	if s.Wrapper != "" && path.Base(argv[0]) == s.Wrapper {
-		if argv = argv[1:]; len(argv) == 0 || strings.HasPrefix(argv[0], "-") || argv[0] == s.With {
+		if argv = argv[1:]; len(argv) == 0 || strings.HasPrefix(argv[0], "-") || strings.Contains(argv[0], "://") || argv[0] == s.With {
 			return append([]string{s.Programs[0]}, argv...)
 		}
 	}

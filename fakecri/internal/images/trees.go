@@ -52,8 +52,9 @@ const (
 	treeAlpine  = "alpine"
 	treeDebian  = "debian"
 	treePause   = "pause"
-	// treeDistroless has no programs.
+	// treeDistroless has no programs, treeCurl is alpine with curl.
 	treeDistroless = "distroless"
+	treeCurl       = "curl"
 	// treePredefinedGroup is busybox with a user whom a group has.
 	treePredefinedGroup = "predefined-group"
 )
@@ -64,7 +65,7 @@ func (t *Trees) prepare(l *loop.Loop, images []Image) {
 		t.applets = busybox.Commands()
 		t.names = append(busybox.Applets(), "ash", "sh")
 		sort.Strings(t.names)
-		for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause, treeDistroless) {
+		for _, name := range append(testTrees(), treeBusybox, treeAlpine, treeDebian, treePause, treeDistroless, treeCurl) {
 			t.Tree(l, name, nil)
 		}
 	}
@@ -100,7 +101,7 @@ func (t *Trees) Tree(l *loop.Loop, name string, commands []string) *memfs.Image 
 	switch name {
 	case treeBusybox:
 		err = rootfs.Busybox(f, t.names)
-	case treeAlpine, treeDebian:
+	case treeAlpine, treeDebian, treeCurl:
 		err = t.populateLinux(f, name)
 	case treeDistroless:
 		err = populateDistroless(f)
@@ -155,6 +156,13 @@ func (t *Trees) populateLinux(f *memfs.FS, name string) error {
 		}
 	}
 	t.link(f, "/usr/bin", t.names...)
+	if name != treeAlpine {
+		for _, n := range busybox.Others() {
+			if err := f.WriteFile("/usr/bin/"+n, kernel.ELF(n), 0o755); err != nil {
+				return err
+			}
+		}
+	}
 	if name == treeDebian {
 		t.link(f, "/usr/bin", "bash", "dash")
 	}

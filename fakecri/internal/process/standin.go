@@ -44,6 +44,10 @@ func (r *Runner) standIn(in *records.Interpreted) func(name string) kernel.Comma
 		return nil
 	}
 	return func(name string) kernel.Command {
+		// What is built is run, whether or not the image's files have been thought of.
+		if command := r.Images.CommandsOf(src)[name]; command != nil {
+			return command
+		}
 		return func(ctx context.Context, p *kernel.Process) int {
 			// A client of a known server (redis-cli ping and its like) has a known answer.
 			if t, ok := r.Images.Tool(src, p.Argv, p.Env); ok {

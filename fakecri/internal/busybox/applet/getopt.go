@@ -108,20 +108,23 @@ func (c *Call) shortOptions(o *Options, letters, spec string, rest []string) int
 // meant, as getopt_long has it. A prefix that fits two names of one option is not ambiguous.
 func (c *Call) longOption(o *Options, text string, long []string, rest []string) int {
 	name, value, hasValue := strings.Cut(text, "=")
-	found := ""
+	found, exact := "", false
 	for _, l := range long {
 		n, f, _ := strings.Cut(l, "=")
 		if n == name {
-			found = f
-			break
+			found, exact = f, true
 		}
-		if strings.HasPrefix(n, name) {
-			if found != "" && found != f {
-				c.Errorf("option '--%s' is ambiguous", name)
-				c.Usage()
-			}
-			found = f
+	}
+	for _, l := range long {
+		n, f, _ := strings.Cut(l, "=")
+		if exact || !strings.HasPrefix(n, name) {
+			continue
 		}
+		if found != "" && found != f {
+			c.Errorf("option '--%s' is ambiguous", name)
+			c.Usage()
+		}
+		found = f
 	}
 	if found == "" {
 		c.Errorf("unrecognized option '--%s'", text)

@@ -39,6 +39,9 @@ func All() []applet.Applet {
 	}
 }
 
+// Others are programs that are none of BusyBox: containers have them whose images do.
+func Others() []applet.Applet { return []applet.Applet{Curl()} }
+
 // Names lists the names of all applets in the order of their bytes, as busybox
 // --list does.
 func Names() []string {
