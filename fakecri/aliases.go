@@ -8,6 +8,7 @@ import (
 	"github.com/drydock-sim/drydock/fakecri/internal/images"
 	"github.com/drydock-sim/drydock/fakecri/internal/output"
 	"github.com/drydock-sim/drydock/fakecri/internal/podkernel"
+	"github.com/drydock-sim/drydock/fakecri/internal/process"
 	"github.com/drydock-sim/drydock/fakecri/internal/program"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
 	"github.com/drydock-sim/drydock/fakecri/internal/streams"
@@ -51,6 +52,8 @@ type (
 	NodeUsage   = accounts.NodeUsage
 	OOMKill     = accounts.OOMKill
 
+	// Unserved is a port that a container is asked on and that nobody in its pod serves.
+	Unserved = process.Unserved
 	// Listening tells of a port that was opened or closed.
 	Listening = podkernel.Listening
 	// Far is what pods' processes reach beyond their node, by connections whose near

@@ -109,6 +109,9 @@ type Options struct {
 	// Unknown, if any, is told once of each image of whose program nothing is known,
 	// unless Images lists it.
 	Unknown func(image string)
+	// Unserved, if any, is told of each probe or hook of a container, but for those with
+	// a stated program, that asks its pod for a port that nobody in it ever serves.
+	Unserved func(Unserved)
 	// Interpret has containers whose program is that of a known image, or not
 	// known, run as a process too, so that others can be run beside it and be
 	// connected to it. By default nothing is interpreted that need not be.

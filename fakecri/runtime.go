@@ -96,7 +96,7 @@ func New(opts Options) *Runtime {
 	r.net = podnet.New(l, r.recs, r.kern, r.warner, o.PodCIDR, o.NodeIP, o.NoElide)
 	r.run = &process.Runner{
 		Loop: l, Recorder: o.Recorder, Records: r.recs, Images: r.images, Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Output: r.out,
-		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil, Ends: o.Ends, Execs: o.Execs, Unknown: o.Unknown},
+		Net: r.net, Warner: r.warner, Options: process.Options{Programs: o.Programs, Behave: o.Behave, Interpret: o.Interpret, Attachable: o.Streaming != nil, Ends: o.Ends, Execs: o.Execs, Unknown: o.Unknown, Unserved: o.Unserved},
 	}
 	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Kernel: r.kern, Output: r.out, Warner: r.warner}
 	r.life = &lifecycle.Machine{
@@ -107,6 +107,9 @@ func New(opts Options) *Runtime {
 	r.kern.Accounts, r.kern.Serve = r.use, r.net.Serve
 	r.use.Runner = r.run
 	r.net.ExitSoon = r.run.ExitSoon
+	if o.Unserved != nil {
+		r.net.Unserved = r.run.TellUnserved
+	}
 	r.run.Event = r.view.event
 	r.life.Event = r.run.Event
 	return r

@@ -230,3 +230,40 @@ func BenchmarkOneNode(b *testing.B) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "median-ms")
 }
+
+// TestWarnsOfHopelessProbes: a probe or hook that can't succeed is named once, for all
+// replicas.
+func TestWarnsOfHopelessProbes(t *testing.T) {
+	res := run(t, parse(t, `apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: hopeless}
+spec:
+  duration: 1m
+  nodes: [{name: worker}]
+  timeline:
+  - at: 1s
+    template:
+      replicas: 2
+      manifest:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: web}
+        spec:
+          containers:
+          - name: web
+            image: "nginx:1.27"
+            ports: [{name: http, containerPort: 8080}]
+            readinessProbe: {httpGet: {path: /, port: http}}
+            livenessProbe: {tcpSocket: {port: 8080}}
+            startupProbe: {httpGet: {path: /, port: 80}}
+`), scenarios.RunOptions{})
+	want := []string{"its readiness probe and liveness probe can't succeed: nothing in the pod serves port 8080 (served: 80)"}
+	if len(res.Warnings) != len(want) {
+		t.Fatalf("warnings: %q", res.Warnings)
+	}
+	for i, w := range want {
+		if !slices.ContainsFunc(res.Warnings, func(s string) bool { return strings.Contains(s, w) }) {
+			t.Errorf("warning %d: no %q in %q", i, w, res.Warnings)
+		}
+	}
+}

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
@@ -104,6 +102,7 @@ type Node struct {
 	// named: on a host: what its kubelets made.
 	named  map[string]named
 	rt     *fakecri.Runtime
+	told   map[string]bool // see warnOnce
 	client *apiserver.Client
 	config *kubeletconfig.KubeletConfiguration
 	// settings are those of config and the machine; nil: the kubelet works them out.
@@ -162,7 +161,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt.PodCIDR = podCIDR(index)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
 	rt.Far = &services{n: n}
-	rt.Ends, rt.Execs, rt.Unknown = n.ends, n.execs, n.unknownImage
+	rt.Ends, rt.Execs, rt.Unknown, rt.Unserved = n.ends, n.execs, n.unknownImage, n.unserved
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	rt.System = fakecri.SystemUsage{Memory: opts.Usage.Memory, CPU: opts.Usage.CPU, PIDs: opts.Usage.PIDs}
@@ -259,77 +258,6 @@ func (n *Node) At(at time.Duration, fn func()) {
 
 // warn records what a manifest asks for and nobody acts on.
 func (n *Node) warn(text string) { n.rec.Record(trace.KindWarning, "node "+n.name, text) }
-
-// UnknownImage begins the object of a warning that nobody knows what an image runs.
-const UnknownImage = "image "
-
-// unknownImage records that nobody knows what an image runs.
-func (n *Node) unknownImage(image string) {
-	n.rec.Record(trace.KindWarning, UnknownImage+image, "nobody knows what the image "+image+" runs")
-}
-
-// ends reports whether a container is one that its pod doesn't restart when it ends well:
-// an ordinary init container, or one of a pod with another restartPolicy than Always.
-func (n *Node) ends(md *runtimeapi.PodSandboxMetadata, container string) bool {
-	if n.kubelet == nil {
-		return false
-	}
-	pod := n.kubelet.Pod(types.UID(md.Uid))
-	if pod == nil {
-		return false
-	}
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == container {
-			return c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways
-		}
-	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		switch {
-		case c.Name != container:
-		case c.RestartPolicy != nil:
-			return *c.RestartPolicy != v1.ContainerRestartPolicyAlways
-		default:
-			return pod.Spec.RestartPolicy == v1.RestartPolicyNever || pod.Spec.RestartPolicy == v1.RestartPolicyOnFailure
-		}
-	}
-	return false
-}
-
-// execs reports whether probes or hooks of a pod run commands in one of its containers.
-func (n *Node) execs(md *runtimeapi.PodSandboxMetadata, container string) bool {
-	if n.kubelet == nil {
-		return false
-	}
-	pod := n.kubelet.Pod(types.UID(md.Uid))
-	if pod == nil {
-		return false
-	}
-	for _, list := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
-		for i := range list {
-			if c := &list[i]; c.Name == container {
-				return runsCommands(c)
-			}
-		}
-	}
-	return false
-}
-
-func runsCommands(c *v1.Container) bool {
-	for _, p := range [...]*v1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
-		if p != nil && p.Exec != nil {
-			return true
-		}
-	}
-	if l := c.Lifecycle; l != nil {
-		for _, h := range [...]*v1.LifecycleHandler{l.PostStart, l.PreStop} {
-			if h != nil && h.Exec != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // nodeLogs keeps containers' logs in the node's files. Without the pod's log
 // directory there is none.

@@ -39,6 +39,9 @@ type Net struct {
 	noElide bool
 	// answerWatchers are told of containers whose answers no longer hold.
 	answerWatchers watch.Watchers[string] // of containers' ids
+	// Unserved, if any, is told of a container that was refused, on its own behalf, at a
+	// port of its pod while no processes are there that might listen on it yet.
+	Unserved func(c *records.Container, port int)
 	// ExitSoon has a stated program end with a code, once it has answered.
 	ExitSoon func(c *records.Container, code int32)
 }
@@ -293,6 +296,9 @@ func (r *Net) askSandbox(s *records.Sandbox, except *records.Container, addr net
 	}
 	if live {
 		return r.liveAnswer(addr, port)
+	}
+	if r.Unserved != nil {
+		r.Unserved(except, port)
 	}
 	return answer{err: dialError(addr, port, linux.ECONNREFUSED)}
 }

@@ -64,6 +64,8 @@ type Options struct {
 	Ends    func(pod *runtimeapi.PodSandboxMetadata, container string) bool
 	Execs   func(pod *runtimeapi.PodSandboxMetadata, container string) bool
 	Unknown func(image string)
+	// Unserved is told of each request to a port that nobody in its pod ever serves.
+	Unserved func(Unserved)
 }
 
 // isShellScript recognises sh -c '...'. Any option that ends with c counts, such as -ec.

@@ -230,6 +230,7 @@ func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cm
 	// The process has its own holds on them; the last that is given up drains them.
 	_, _, _ = null.Close(), stdout.Close(), stderr.Close()
 	if err != nil {
+		r.warnMissing(in.Container, cmd[0], err)
 		return ExecResult{}, r.execFailed(err)
 	}
 	// Whoever goes away, or is cut off, takes the command along; a daemon that
@@ -258,6 +259,15 @@ func (r *Execs) execInterpreted(ctx context.Context, in *records.Interpreted, cm
 		return ExecResult{}, ctx.Err()
 	}
 	return ExecResult{Stdout: stdout.data, Stderr: stderr.data, code: int32(exit.Code)}, nil
+}
+
+// warnMissing warns of a command that the container's image lacks, unless a scenario
+// states which it has: a probe or hook that runs it can't succeed.
+func (r *Execs) warnMissing(c *records.Container, command string, err error) {
+	var x *kernel.ExecError
+	if errors.As(err, &x) && x.Errno == linux.ENOENT && c.Image.Source.Commands == nil {
+		r.Warner.WarnOnce(c, "missing\x00"+command, fmt.Sprintf("the command %s is not in the image: a probe or hook that runs it can't succeed (commands under images can say what an image has, exec of a stated program what comes of it)", command))
+	}
 }
 
 // writers counts who holds an exec's output. drained fires when the last has gone; a stream that

@@ -83,6 +83,8 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 	case trace.KindWarning:
 		if image, ok := strings.CutPrefix(rec.Object, sim.UnknownImage); ok {
 			j.warnOfImage(image)
+		} else if strings.HasPrefix(rec.Object, sim.Once) {
+			j.warnOnce(rec.Object, rec.Verb)
 		} else {
 			j.warn(rec.Verb)
 		}
@@ -108,6 +110,14 @@ func (j *journal) warn(text string) {
 	if !j.warned[text] {
 		j.warned[text] = true
 		j.warnings = append(j.warnings, text)
+	}
+}
+
+// warnOnce keeps a warning, one of each key.
+func (j *journal) warnOnce(key, text string) {
+	if !j.warned[key] {
+		j.warned[key] = true
+		j.warn(text)
 	}
 }
 
