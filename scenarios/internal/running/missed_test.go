@@ -41,11 +41,11 @@ spec:
   - by: 30s
     that: 'pods("prod").exists(p, p.status.phase in ["Running", "Failed"]) && deployment("prod/web").status.replicas == 1 && condition(node("n2"), "Ready").status == "True"'
   - never: 'exists(pod("prod/gone")) || events("prod/web").exists(e, e.reason == "FailedCreate")'
-  - never: 'pod("prod/wbe-0").status.phase == "Runing"'
+  - never: 'pod("prod/wbe-0").status.phase == "Rnning"'
   - never: 'pods("prd").exists(p, p.status.reason == "Evictd")'
   - always: 'deployment("prod/wob").status.replicas < 3'
   - never: 'events("prod/nobody").exists(e, e.reason == "BackOff") || condition(node("n2"), "Raedy").status == "False"'
-  - never: '"Runing" in phases("prod/web-x")'
+  - never: '"Rnning" in phases("prod/web-x")'
 `
 	list, err := document.Parse("miss.yaml", []byte(text), document.LoadOptions{})
 	if err != nil {
@@ -57,10 +57,10 @@ spec:
 	}
 	known := []string{
 		`miss.yaml:6:41: a machine with 16 of memory (16 bytes) holds nothing: is the unit missing, as in 16Gi?`,
-		`miss.yaml:31:47: no pod has the phase "Runing" (did you mean "Running"?)`,
+		`miss.yaml:31:47: no pod has the phase "Rnning" (did you mean "Running"?)`,
 		`miss.yaml:32:54: nothing in Kubernetes has the reason "Evictd" (did you mean "Evicted"?)`,
 		`miss.yaml:34:93: no node has a condition "Raedy" (did you mean "Ready"?)`,
-		`miss.yaml:35:13: no pod has the phase "Runing" (did you mean "Running"?)`,
+		`miss.yaml:35:13: no pod has the phase "Rnning" (did you mean "Running"?)`,
 		`miss.yaml:31:17: there never is a pod "prod/wbe-0" (did you mean "prod/web"?)`,
 		`miss.yaml:32:18: there never is a namespace "prd" (did you mean "prod"?)`,
 		`miss.yaml:33:25: there never is a deployment "prod/wob" (did you mean "prod/web"?)`,

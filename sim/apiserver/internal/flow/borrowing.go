@@ -77,7 +77,7 @@ func (f *Control) adjust() {
 		leastSum += float64(kept)
 		sum += wants
 	}
-	shares := low
+	var shares []float64
 	switch {
 	case float64(left) <= leastSum:
 		shares = least
