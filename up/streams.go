@@ -145,16 +145,16 @@ const slowClient = 30 * time.Second
 // Exec implements streaming.Runtime.
 func (n *nodeStreams) Exec(ctx context.Context, id string, cmd []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
 	c := n.connect(in, out, errOut, resize)
-	defer c.close()
+	defer c.Close()
 	var code int32
 	err := n.run(ctx, func(ctx context.Context, client *fakecri.Client) (err error) {
-		code, err = client.ExecStream(ctx, id, cmd, tty, c.streams)
+		code, err = client.ExecStream(ctx, id, cmd, tty, c.Streams)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("failed to exec in container: %w", err)
 	}
-	c.flush(ctx)
+	c.Flush(ctx)
 	if code != 0 {
 		return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: int(code)}
 	}
@@ -164,14 +164,14 @@ func (n *nodeStreams) Exec(ctx context.Context, id string, cmd []string, in io.R
 // Attach implements streaming.Runtime.
 func (n *nodeStreams) Attach(ctx context.Context, id string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
 	c := n.connect(in, out, errOut, resize)
-	defer c.close()
+	defer c.Close()
 	err := n.run(ctx, func(ctx context.Context, client *fakecri.Client) error {
-		return client.AttachStream(ctx, id, tty, c.streams)
+		return client.AttachStream(ctx, id, tty, c.Streams)
 	})
 	if err != nil {
 		return fmt.Errorf("failed to attach to container: %w", err)
 	}
-	c.flush(ctx)
+	c.Flush(ctx)
 	return nil
 }
 
@@ -192,76 +192,9 @@ func (n *nodeStreams) PortForward(ctx context.Context, id string, port int32, st
 	return nil
 }
 
-// clientStreams are a client's streams, between its goroutines and the loop.
-type clientStreams struct {
-	n       *nodeStreams
-	streams fakecri.Streams
-	in      *clientio.Inlet
-	outs    []*clientio.Outlet
-	done    chan struct{}
-}
-
 // connect starts what copies between a client and the loop.
-func (n *nodeStreams) connect(in io.Reader, out, errOut io.Writer, resize <-chan remotecommand.TerminalSize) *clientStreams {
-	c := &clientStreams{n: n, done: make(chan struct{})}
-	if in != nil {
-		c.in = clientio.NewInlet(n.post, in)
-		c.streams.Stdin = c.in
-		n.s.work.Go(c.in.Run)
-	}
-	if out != nil {
-		c.streams.Stdout = c.out(out)
-	}
-	if errOut != nil {
-		c.streams.Stderr = c.out(errOut)
-	}
-	if resize != nil {
-		w := &fakecri.Window{}
-		c.streams.Window = w
-		n.s.work.Go(func() { c.resizes(w, resize) })
-	}
-	return c
-}
-
-func (c *clientStreams) out(w io.Writer) *clientio.Outlet {
-	o := clientio.NewOutlet(c.n.post, w)
-	o.Patience = slowClient
-	c.outs = append(c.outs, o)
-	c.n.s.work.Go(o.Run)
-	return o
-}
-
-// resizes hands on sizes of the client's window until it goes.
-func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.TerminalSize) {
-	for {
-		select {
-		case size, ok := <-resize:
-			if !ok {
-				return
-			}
-			c.n.post(func() { w.Resize(size.Width, size.Height) })
-		case <-c.done:
-			return
-		}
-	}
-}
-
-// flush waits until the client has taken what was written for it, or has gone.
-func (c *clientStreams) flush(ctx context.Context) {
-	for _, o := range c.outs {
-		o.Finish(ctx)
-	}
-}
-
-// close ends what connect started; the input's goroutine ends with the connection.
-func (c *clientStreams) close() {
-	close(c.done)
-	if c.in != nil {
-		c.in.Stop()
-	}
-	for _, o := range c.outs {
-		o.Abandon()
-	}
+func (n *nodeStreams) connect(in io.Reader, out, errOut io.Writer, resize <-chan remotecommand.TerminalSize) *clientio.Streams {
+	return clientio.Connect(n.post, &n.s.work, slowClient, in, out, errOut, resize)
 }
 
 // isUpgrade reports whether a request asks for a stream.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/server/clientio"
-	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 // defaultStreamAddress is where streams are served: on any port, and not for
@@ -181,15 +180,15 @@ func (x *streamRuntime) Exec(ctx context.Context, id string, cmd []string, in io
 	defer x.t.work.Done()
 	s := x.t.s
 	c := x.t.connect(ctx, in, out, errOut, resize, 0)
-	defer c.close()
+	defer c.Close()
 	code, err := onLoop(ctx, s, "Exec", func(ctx context.Context, client *fakecri.Client) (int32, error) {
-		return client.ExecStream(ctx, id, cmd, tty, c.streams)
+		return client.ExecStream(ctx, id, cmd, tty, c.Streams)
 	})
 	if err != nil {
 		return fmt.Errorf("failed to exec in container: %w", err)
 	}
 	// Only then the exit code: it ends the client's connection.
-	c.flush(ctx)
+	c.Flush(ctx)
 	if code != 0 {
 		// remotecommand turns this into the exit code that kubectl exec exits with.
 		return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: int(code)}
@@ -204,14 +203,14 @@ func (x *streamRuntime) Attach(ctx context.Context, id string, in io.Reader, out
 	}
 	defer x.t.work.Done()
 	c := x.t.connect(ctx, in, out, errOut, resize, attachPatience)
-	defer c.close()
+	defer c.Close()
 	_, err := onLoop(ctx, x.t.s, "Attach", func(ctx context.Context, client *fakecri.Client) (struct{}, error) {
-		return struct{}{}, client.AttachStream(ctx, id, tty, c.streams)
+		return struct{}{}, client.AttachStream(ctx, id, tty, c.Streams)
 	})
 	if err != nil {
 		return fmt.Errorf("failed to attach to container: %w", err)
 	}
-	c.flush(ctx)
+	c.Flush(ctx)
 	return nil
 }
 
@@ -252,86 +251,12 @@ func (x *streamRuntime) PortForward(_ context.Context, id string, port int32, st
 	return nil
 }
 
-// clientStreams are a client's streams, between its goroutines and the loop. Each direction has a
-// goroutine, as the client's side blocks and the loop must not.
-type clientStreams struct {
-	t       *streamServer
-	streams fakecri.Streams
-	in      *clientio.Inlet
-	outs    []*clientio.Outlet
-	done    chan struct{}
-}
-
 // connect starts what copies between a client and the loop.
-func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize, patience time.Duration) *clientStreams {
-	l := t.s.loop
-	c := &clientStreams{t: t, done: make(chan struct{})}
-	// A nil file is how the runtime knows that there is no input.
+func (t *streamServer) connect(ctx context.Context, in io.Reader, out, errOut io.WriteCloser, resize <-chan remotecommand.TerminalSize, patience time.Duration) *clientio.Streams {
 	if ctx.Value(noStdin{}) != nil {
 		in = nil
 	}
-	if in != nil {
-		c.in = clientio.NewInlet(l.Post, in)
-		c.streams.Stdin = c.in
-		t.work.Go(c.in.Run)
-	}
-	if out != nil {
-		c.streams.Stdout = c.out(l, out, patience)
-	}
-	if errOut != nil {
-		c.streams.Stderr = c.out(l, errOut, patience)
-	}
-	if resize != nil {
-		w := &fakecri.Window{}
-		c.streams.Window = w
-		t.work.Go(func() { c.resizes(w, resize) })
-	}
-	return c
-}
-
-// out is where a stream of a command goes, with patience for a client that is slow.
-func (c *clientStreams) out(l *loop.Loop, w io.Writer, patience time.Duration) *clientio.Outlet {
-	o := clientio.NewOutlet(l.Post, w)
-	o.Patience = patience
-	c.outs = append(c.outs, o)
-	c.t.work.Go(o.Run)
-	return o
-}
-
-// resizes hands on sizes of the client's window until it goes.
-func (c *clientStreams) resizes(w *fakecri.Window, resize <-chan remotecommand.TerminalSize) {
-	for {
-		select {
-		case size, ok := <-resize:
-			if !ok {
-				return
-			}
-			c.t.s.loop.Post(func() { w.Resize(size.Width, size.Height) })
-		case <-c.done:
-			return
-		}
-	}
-}
-
-// flush waits until the client has taken what was written for it. If the client has gone it does
-// not wait.
-func (c *clientStreams) flush(ctx context.Context) {
-	for _, o := range c.outs {
-		o.Finish(ctx)
-	}
-}
-
-// close ends what connect started; the input's goroutine ends when the
-// connection does, which the caller closes. The command may run on; its further output is
-// dropped.
-func (c *clientStreams) close() {
-	close(c.done)
-	if c.in != nil {
-		c.in.Stop()
-	}
-	for _, o := range c.outs {
-		o.Abandon()
-	}
+	return clientio.Connect(t.s.loop.Post, &t.work, patience, in, out, errOut, resize)
 }
 
 // relay runs fn on the loop with a connection, which the caller closes

@@ -5,6 +5,7 @@ func Drydock() Rules {
 	return Rules{
 		Core: []string{
 			"kubelet/sync_loop.go", "kubelet/handlers.go", "kubelet/sync_pod.go", "kubelet/cleanups.go", "kubelet/node_reporter.go",
+			"kubelet/internal/podworkers/predicates.go",
 			"kubelet/internal/podworkers/workers.go",
 			"kubelet/internal/pleg/generic.go",
 			"kubelet/internal/nodestatus/manager.go", "kubelet/internal/nodestatus/register.go", "kubelet/internal/nodestatus/setters.go",

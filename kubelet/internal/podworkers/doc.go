@@ -9,6 +9,8 @@
 // than the last run, runs one of the [Syncer]'s methods and enqueues the pod again.
 // statics.go orders static pods that share a name, of which one runs at a time.
 //
+// predicates.go answers what others ask of a pod.
+//
 // records.go is the only way to change what others decide by, so that a version
 // grows with each change of it. elide.go stands around the syncer and the launch
 // of runs and leaves out those that would do nothing.
