@@ -119,7 +119,7 @@ func TestWatchPods(t *testing.T) {
 		}
 	})
 	r.at(4*time.Second, func() {
-		if _, err := r.srv.Bind("default", "unbound", "", "n"); err != nil {
+		if _, err := r.srv.Bind("default", "unbound", "n", metav1.ObjectMeta{}); err != nil {
 			t.Error(err)
 		}
 		if err := r.srv.Delete(KindPod, "default", "a", metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(0))}); err != nil {

@@ -49,8 +49,8 @@ func (s *Server) Delete(k Kind, namespace, name string, opts metav1.DeleteOption
 }
 
 // Bind is Store.Bind.
-func (s *Server) Bind(namespace, name string, uid types.UID, node string) (*v1.Pod, error) {
-	return s.store.Bind(s.now(), namespace, name, uid, node)
+func (s *Server) Bind(namespace, name, node string, binding metav1.ObjectMeta) (*v1.Pod, error) {
+	return s.store.Bind(s.now(), namespace, name, node, binding)
 }
 
 // PatchPodStatus is Store.PatchPodStatus.

@@ -61,7 +61,7 @@ func (r *rig) start(namespace, name string, uid types.UID) {
 		if a := pod.Spec.Affinity; a != nil { // a daemon's
 			node = a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
 		}
-		if _, err := r.srv.Bind(namespace, name, uid, node); err != nil {
+		if _, err := r.srv.Bind(namespace, name, node, metav1.ObjectMeta{UID: uid}); err != nil {
 			r.t.Error(err)
 		}
 		pod = r.srv.Pod(namespace, name)

@@ -107,7 +107,7 @@ func (b *bindings) Create(ctx context.Context, name string, obj runtime.Object, 
 			return err
 		}
 		_, err := b.written(api, options.DryRun, func() (apiserver.Object, error) {
-			return api.Bind(request.NamespaceValue(ctx), name, binding.UID, binding.Target.Name)
+			return api.Bind(request.NamespaceValue(ctx), name, binding.Target.Name, binding.ObjectMeta)
 		})
 		return err
 	})

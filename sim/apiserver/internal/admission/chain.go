@@ -116,13 +116,14 @@ type Plugins struct {
 	taintNewNodes bool // see TaintNewNodes
 	policies      *policies
 	webhooks      *webhooks
+	labelled      labelled
 	// serviceAccounts: see UseServiceAccounts.
 	serviceAccounts bool
 }
 
 // NewPlugins returns the plugins that are on by default.
 func NewPlugins(cluster Cluster) *Plugins {
-	p := &Plugins{cluster: cluster, chains: map[chainKey]Chain{}}
+	p := &Plugins{cluster: cluster, chains: map[chainKey]Chain{}, labelled: labelled{}}
 	p.policies = &policies{cluster: cluster, validating: map[string]compiled[*policy.Validating]{}, mutating: map[string]compiled[*policy.Mutating]{}}
 	p.webhooks = &webhooks{cluster: cluster, conditions: map[string]compiled[*policy.Conditions]{}}
 	p.all = p.inOrder()

@@ -12,7 +12,8 @@ import (
 
 // inOrder returns the plugins in upstream's order (AllOrderedPlugins of
 // pkg/kubeapiserver/options/plugins.go). NamespaceLifecycle is the first of all, but
-// is asked by [Plugins.Namespace]; EventRateLimit is asked by who packs events.
+// is asked by [Plugins.Namespace]; EventRateLimit is asked by who packs events, and
+// PodTopologyLabels about bindings and pods of templates by [Plugins.WithTopology].
 func (p *Plugins) inOrder() []*Plugin {
 	create := []admissionv1.Operation{admissionv1.Create}
 	write := []admissionv1.Operation{admissionv1.Create, admissionv1.Update}
@@ -46,6 +47,9 @@ func (p *Plugins) inOrder() []*Plugin {
 		{Name: "PersistentVolumeClaimResize", Kinds: claim, Operations: update, Validate: p.validateClaimResize},
 		{Name: "AdminAccess", Kinds: []kind.Kind{kinds.ResourceClaim, kinds.ResourceClaimTemplate}, Operations: create, Validate: p.validateAdminAccess},
 		{Name: "RuntimeClass", Kinds: pod, Operations: create, Mutate: ofPod(p.admitRuntimeClass)},
+		{Name: "CertificateSubjectRestriction", Kinds: []kind.Kind{kinds.CertificateSigningRequest}, Operations: create, Validate: restrictSubject},
+		{Name: "DefaultIngressClass", Kinds: []kind.Kind{kinds.Ingress}, Operations: create, Idle: none(kinds.IngressClass), Mutate: p.defaultIngressClass},
+		{Name: "PodTopologyLabels", Kinds: pod, Operations: create, Mutate: ofPod(p.labelTopology)},
 		{Name: "PodResizeValidator", Kinds: pod, Operations: update, Subresources: []string{"resize"}, Validate: p.validateResize},
 		{Name: "MutatingAdmissionPolicy", Operations: write, Subresources: []string{"*"}, Stamped: true, Idle: none(kinds.MutatingAdmissionPolicyBinding), Mutate: p.policies.mutate},
 		{Name: "MutatingAdmissionWebhook", Operations: all, Subresources: []string{"*"}, Idle: none(kinds.MutatingWebhookConfiguration), Mutate: p.webhooks.mutate},

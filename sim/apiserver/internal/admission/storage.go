@@ -32,7 +32,7 @@ func (p *Plugins) defaultStorageClass(r *Request) error {
 		if !kinds.IsDefaultStorageClass(c) {
 			return true
 		}
-		if class == nil || class.CreationTimestamp.Before(&c.CreationTimestamp) || class.CreationTimestamp.Equal(&c.CreationTimestamp) && c.Name < class.Name {
+		if class == nil || newer(c, class) {
 			class = c
 		}
 		return true
@@ -41,6 +41,13 @@ func (p *Plugins) defaultStorageClass(r *Request) error {
 		claim.Spec.StorageClassName = new(class.Name)
 	}
 	return nil
+}
+
+// newer reports whether one default wins over another: the later one, of those of one
+// second the first by name.
+func newer(a, b kind.Object) bool {
+	at, bt := a.GetCreationTimestamp(), b.GetCreationTimestamp()
+	return bt.Before(&at) || bt.Equal(&at) && a.GetName() < b.GetName()
 }
 
 // protectStorage has a new volume or claim stay while something uses it

@@ -129,7 +129,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	if _, err := s.Delete(t0, kinds.Namespace, "", "team", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	_, bind := s.Bind(t0, "team", "p", "", "n")
+	_, bind := s.Bind(t0, "team", "p", "n", metav1.ObjectMeta{})
 	for name, err := range map[string]error{"evict": s.Evict(t0, "team", "p", metav1.DeleteOptions{}), "bind": bind} {
 		if !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) ||
 			err.Error() != `pods "p" is forbidden: unable to create new content in namespace team because it is being terminated` {

@@ -138,6 +138,7 @@ func (s *Store) CreateFromTemplate(now time.Time, t *Template, st Stamp) (*v1.Po
 	if st.OwnerReferences != nil {
 		c.OwnerReferences = st.OwnerReferences
 	}
+	c.Labels = s.plugins.WithTopology(c.Labels, c.Spec.NodeName)
 	if err := s.prepareCreate(&c, in); err != nil {
 		return nil, err
 	}

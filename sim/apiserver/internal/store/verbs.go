@@ -417,43 +417,6 @@ func errNoSubresource(in *kind.Info, sub string) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s have no subresource %q", in.Resource, sub))
 }
 
-// Bind sets an unscheduled pod's node, as the binding subresource does. uid may
-// be "". Errors: NotFound, Forbidden (the namespace is terminating), Conflict
-// (already bound, being deleted, another UID).
-func (s *Store) Bind(now time.Time, namespace, name string, uid types.UID, node string) (*v1.Pod, error) {
-	in := s.info(kinds.Pod)
-	if err := s.plugins.Namespace(in, namespace, name); err != nil {
-		return nil, err
-	}
-	pod := s.Pod(namespace, name)
-	if pod == nil {
-		return nil, apierrors.NewNotFound(in.GroupResource(), name)
-	}
-	gr, why := in.GroupResource(), ""
-	gr.Resource = "pods/binding"
-	switch {
-	case uid != "" && pod.UID != uid:
-		gr, why = in.GroupResource(), fmt.Sprintf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, pod.UID)
-	case pod.DeletionTimestamp != nil:
-		why = fmt.Sprintf("pod %s is being deleted, cannot be assigned to a host", name)
-	case pod.Spec.NodeName != "":
-		why = fmt.Sprintf("pod %s is already assigned to node %q", name, pod.Spec.NodeName)
-	case len(pod.Spec.SchedulingGates) > 0:
-		why = fmt.Sprintf("pod %s has non-empty .spec.schedulingGates", name)
-	}
-	if why != "" {
-		return nil, apierrors.NewConflict(gr, name, fmt.Errorf("%s", why))
-	}
-	c := *pod
-	c.Spec.NodeName = node
-	// The pod has its node: what preemption held for it is free.
-	c.Status.NominatedNodeName = "" // ClearingNominatedNodeNameAfterBinding
-	c.Status.Conditions = withCondition(c.Status.Conditions, v1.PodCondition{
-		Type: v1.PodScheduled, Status: v1.ConditionTrue, LastTransitionTime: asjson.Time(now)})
-	s.commit(watch.Modified, kinds.Pod, pod, &c, "bind", "binding")
-	return &c, nil
-}
-
 // withCondition returns the conditions with c set; a transition time moves
 // only with the status.
 func withCondition(list []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {

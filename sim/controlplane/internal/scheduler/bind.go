@@ -60,7 +60,7 @@ func (s *Scheduler) bind(q *queued, a *assumption) {
 	s.requests.add(func(ctx context.Context) {
 		req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
 		err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
-			_, err := srv.Bind(q.namespace, q.name, q.uid, a.node.name)
+			_, err := srv.Bind(q.namespace, q.name, a.node.name, metav1.ObjectMeta{UID: q.uid})
 			return err
 		})
 		if err != nil {
