@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	goruntime "runtime"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -37,24 +40,32 @@ func benchFacade(b *testing.B) *Facade {
 		cancel()
 		<-gone
 	})
+	// Admission wants a pod's service account to be there.
+	benchAsk(b, f, "POST", "/api/v1/namespaces/default/serviceaccounts", benchJSON, benchProto(b, &v1.ServiceAccount{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: "default"},
+	}), 201)
 	return f
+}
+
+// benchProto is an object as protobuf.
+func benchProto(b *testing.B, obj runtime.Object) []byte {
+	var out bytes.Buffer
+	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(obj, &out); err != nil {
+		b.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // benchPod is a pod of the usual size, as protobuf.
 func benchPod(b *testing.B, name string) []byte {
-	pod := &v1.Pod{
+	return benchProto(b, &v1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", Labels: map[string]string{"app": "web", "tier": "front"}},
 		Spec: v1.PodSpec{Containers: []v1.Container{{
 			Name: "main", Image: "web:1", Env: []v1.EnvVar{{Name: "A", Value: "1"}},
 			Ports: []v1.ContainerPort{{Name: "http", ContainerPort: 8080}},
 		}}},
-	}
-	var out bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(runtime.Object(pod), &out); err != nil {
-		b.Fatal(err)
-	}
-	return out.Bytes()
+	})
 }
 
 // benchAsk sends a request and wants an answer with that code.
@@ -98,4 +109,28 @@ func BenchmarkRequestCreate(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkInProcess is what a client-go client in the same process gets done, eight requests
+// at once, both sides counted:
+//
+//	go test ./sim/facade -run '^$' -bench InProcess
+func BenchmarkInProcess(b *testing.B) {
+	f := benchFacade(b)
+	benchAsk(b, f, "POST", benchPods, benchProtobuf, benchPod(b, "web"), 201)
+	pods := kubernetes.NewForConfigOrDie(&rest.Config{
+		Host: "http://api", Transport: &Transport{Handler: f}, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: benchProtobuf, AcceptContentTypes: benchProtobuf},
+	}).CoreV1().Pods("default")
+	b.SetParallelism(max(1, 8/goruntime.GOMAXPROCS(0)))
+	b.ResetTimer()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			if _, err := pods.Get(b.Context(), "web", metav1.GetOptions{}); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 }
