@@ -41,8 +41,9 @@ func defaultLimits() limits {
 // newServer returns a server of h. Its requests end with ctx.
 func newServer(ctx context.Context, h http.Handler, certificate tls.Certificate, l limits) *http.Server {
 	return &http.Server{
-		Handler:   &gate{h: h, limits: l, free: make(chan struct{}, l.requests)},
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		Handler: &gate{h: h, limits: l, free: make(chan struct{}, l.requests)},
+		// A client's certificate is the facade's to judge, by the cluster's time.
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert},
 		// The gate takes ReadTimeout and WriteTimeout off what lasts longer.
 		ReadHeaderTimeout: l.header, ReadTimeout: l.body, WriteTimeout: l.answer, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return ctx },

@@ -116,17 +116,22 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("up: key of service accounts: %w", err), listener.Close(), c.session.Close())
 	}
+	authority, err := newAuthority(began, o.Start)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("up: %w", err), listener.Close(), c.session.Close())
+	}
+	cluster.API().SetAuthority(authority)
+	c.ca = authority.PEM()
 	c.told = noteInert(cluster.API(), s.Spec.API.Load != nil)
 	way := &door{c.pacer, cluster.API()}
 	c.facade = facade.New(facade.Options{
 		API: cluster.API(), Door: way,
-		Authenticate: c.authenticate, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Nodes: nodes{c}, Control: c.control(),
+		Authenticate: c.authenticate, Certificates: true, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Nodes: nodes{c}, Control: c.control(),
 	})
-	certificate, ca, err := newCertificate(o.Address)
+	certificate, err := newCertificate(authority, began, o.Address)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("up: %w", err), listener.Close(), c.session.Close())
 	}
-	c.ca = ca
 	ctx, c.cancel = context.WithCancel(ctx)
 	bounds := defaultLimits()
 	if o.limits != nil {

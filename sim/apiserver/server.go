@@ -71,7 +71,7 @@ type Server struct {
 	stats     *stats.Counters
 	flow      *flow.Control // nil without a load model
 	outcome   error         // of the request that was handled last
-	rootCA    []byte        // PEM; nil before somebody asks
+	authority *Authority    // nil before somebody asks
 	open      bool          // see OpenDoor
 	onOpen    []func()
 }

@@ -50,7 +50,7 @@ func TestAccounts(t *testing.T) {
 	if _, err := r.srv.Update(c, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.srv.Store().Lookup(apiserver.KindConfigMap, "shop", "kube-root-ca.crt").(*v1.ConfigMap).Data["ca.crt"]; got != string(r.srv.RootCA()) {
+	if got := r.srv.Store().Lookup(apiserver.KindConfigMap, "shop", "kube-root-ca.crt").(*v1.ConfigMap).Data["ca.crt"]; got != string(r.srv.Authority().PEM()) {
 		t.Errorf("%q", got)
 	}
 	r.run(10 * time.Second) // the pod starts

@@ -96,7 +96,7 @@ func parts() []part {
 		{name: "endpoints-controller", start: plain(endpointslice.NewEndpoints)},
 		{name: "certificatesigningrequest-approving-controller", start: plain(certificates.NewApprover)},
 		{name: "certificatesigningrequest-signing-controller", start: func(c *ControlPlane, opts controller.Options) any {
-			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.opts.CA})
+			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.srv.Authority})
 		}},
 		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
 		// In the place of upstream's persistentvolume-binder-controller.

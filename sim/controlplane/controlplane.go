@@ -24,7 +24,6 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
-	"github.com/drydock-sim/drydock/sim/internal/pki"
 )
 
 // The two processes, by the names that Start, Stop and Clients take. The scheduler
@@ -73,9 +72,6 @@ type Options struct {
 	// Metrics is what pods use, for autoscaling. Nil is a cluster without
 	// metrics-server.
 	Metrics podautoscaler.Metrics
-	// CA signs certificates that are asked for. Nil has one made of the API's seed when
-	// the first is.
-	CA *pki.CA
 }
 
 // Validate returns an error that names the first name in Disable that there is

@@ -30,6 +30,9 @@ type Options struct {
 	// Authenticate says whose a bearer token is, "" being none; nil refuses it. It is
 	// called from any goroutine. Without it every request is an administrator's.
 	Authenticate func(token string) user.Info
+	// Certificates lets in whom a client's certificate names that the API's authority
+	// signed, for as long as it is good by the API's clock.
+	Certificates bool
 	// Webhooks calls admission webhooks. Nil: none is asked, but behind a RealDoor,
 	// where HTTPWebhooks calls them.
 	Webhooks Webhooks

@@ -2,12 +2,15 @@ package facade
 
 import (
 	"context"
+	"crypto/x509"
 	"net/http"
 	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/group"
+	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/endpoints/filters"
@@ -47,8 +50,14 @@ func (f *Facade) withUsers(h http.Handler) http.Handler {
 	})
 }
 
-// authenticate says who sends a request; nil: nobody who is known.
+// authenticate says who sends a request; nil: nobody who is known. As upstream, a
+// certificate goes before a token, and one that is not good is passed over.
 func (f *Facade) authenticate(req *http.Request) user.Info {
+	if f.o.Certificates && req.TLS != nil && len(req.TLS.PeerCertificates) > 0 {
+		if who := f.certified(req); who != nil {
+			return who
+		}
+	}
 	token := bearerToken(req)
 	if who := f.o.Authenticate(token); who != nil || f.o.TokenKey == nil || strings.Count(token, ".") != 2 {
 		return who
@@ -62,6 +71,24 @@ func (f *Facade) authenticate(req *http.Request) user.Info {
 		return nil
 	}
 	return who
+}
+
+// certified says whom the certificate of a request's client names; nil: it is not good.
+func (f *Facade) certified(req *http.Request) user.Info {
+	o := x509request.DefaultVerifyOptions()
+	o.Roots = x509.NewCertPool()
+	if err := f.o.Door.Do(req.Context(), func() {
+		o.Roots.AddCert(f.o.API.Authority().Certificate)
+		o.CurrentTime = f.o.API.Loop().Now()
+	}); err != nil {
+		return nil
+	}
+	known := group.NewAuthenticatedGroupAdder(x509request.New(o, x509request.CommonNameUserConversion))
+	answer, ok, err := known.AuthenticateRequest(req)
+	if err != nil || !ok {
+		return nil
+	}
+	return answer.User
 }
 
 // serviceAccount says, on the API's loop, whose the token of a service account is, and for

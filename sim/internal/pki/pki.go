@@ -1,9 +1,11 @@
-// Package pki is the certificate authority of a cluster. Its key and what it signs
-// follow from the cluster's seed and clock, so that a run can be repeated: such a key
-// is no secret, and certificates of a cluster must not be trusted by anything else.
+// Package pki is the certificate authority of a cluster. Unless it is given a key, that
+// and what it signs follow from the cluster's seed and clock, so that a run can be
+// repeated: such a key is no secret, and what it signed must be trusted by nothing but
+// the run itself.
 package pki
 
 import (
+	"crypto"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"crypto/x509"
@@ -19,7 +21,7 @@ import (
 type CA struct {
 	Certificate *x509.Certificate
 	seed        uint64
-	key         ed25519.PrivateKey
+	key         crypto.Signer
 }
 
 // lifetime is that of kubeadm's authorities.
@@ -27,14 +29,18 @@ const lifetime = 10 * 365 * 24 * time.Hour
 
 // New returns the authority that a seed decides, good from a time on for ten years.
 func New(seed uint64, from time.Time) (*CA, error) {
-	ca := &CA{seed: seed, key: Key(seed, "ca")}
-	from = from.UTC().Truncate(time.Second)
+	return WithKey(Key(seed, "ca"), seed, from, from.Add(lifetime))
+}
+
+// WithKey returns the authority of a key. Of the seed are the serial numbers.
+func WithKey(key crypto.Signer, seed uint64, from, until time.Time) (*CA, error) {
+	ca := &CA{seed: seed, key: key}
 	tmpl := &x509.Certificate{
 		SerialNumber: ca.serial("ca"), Subject: pkix.Name{CommonName: "kubernetes"}, DNSNames: []string{"kubernetes"},
-		NotBefore: from, NotAfter: from.Add(lifetime),
+		NotBefore: from.UTC().Truncate(time.Second), NotAfter: until.UTC().Truncate(time.Second),
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment | x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true,
 	}
-	der, err := x509.CreateCertificate(nil, tmpl, tmpl, ca.key.Public(), ca.key)
+	der, err := x509.CreateCertificate(nil, tmpl, tmpl, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}

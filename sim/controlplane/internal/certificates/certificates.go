@@ -105,15 +105,15 @@ func update(ctx context.Context, api *apiserver.Component, c *csr, sub string, c
 // SignerOptions configure a Signer.
 type SignerOptions struct {
 	controller.Options
-	// CA signs. Nil has one made of the loop's seed when it is first needed.
-	CA *pki.CA
+	// CA returns who signs. It is asked when that is first needed.
+	CA func() *pki.CA
 }
 
 // Signer signs requests that are approved (signer/signer.go).
 type Signer struct {
 	api *apiserver.Component
 	l   *loop.Loop
-	ca  *pki.CA // nil until it is needed
+	ca  func() *pki.CA
 }
 
 // NewSigner starts a signer.
@@ -158,13 +158,7 @@ const (
 
 // sign returns the certificate that is asked for, for as long as is granted.
 func (s *Signer) sign(request *x509.CertificateRequest, c *csr) ([]byte, error) {
-	if s.ca == nil {
-		ca, err := pki.New(s.l.Seed(), loop.Epoch())
-		if err != nil {
-			return nil, err
-		}
-		s.ca = ca
-	}
+	ca := s.ca()
 	ttl, now := maxTTL, s.l.Now().UTC().Truncate(time.Second)
 	if e := c.Spec.ExpirationSeconds; e != nil {
 		ttl = min(max(time.Duration(*e)*time.Second, minTTL), maxTTL)
@@ -176,7 +170,7 @@ func (s *Signer) sign(request *x509.CertificateRequest, c *csr) ([]byte, error) 
 	if ttl >= short {
 		tmpl.NotAfter = tmpl.NotAfter.Add(-backdate)
 	}
-	last := s.ca.Certificate.NotAfter
+	last := ca.Certificate.NotAfter
 	if !now.Before(last) {
 		return nil, fmt.Errorf("refusing to sign a certificate that expired in the past: NotAfter=%v", last)
 	}
@@ -190,5 +184,5 @@ func (s *Signer) sign(request *x509.CertificateRequest, c *csr) ([]byte, error) 
 		}
 	}
 	slices.Sort(tmpl.ExtKeyUsage)
-	return s.ca.Sign(tmpl, request.PublicKey, string(c.UID))
+	return ca.Sign(tmpl, request.PublicKey, string(c.UID))
 }

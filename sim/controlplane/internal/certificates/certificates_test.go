@@ -36,16 +36,13 @@ func run(t *testing.T, requests ...*csr) (soon, later map[string]*csr, ca *pki.C
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	defer l.Close()
 	srv := apiserver.New(apiserver.Options{Loop: l})
-	ca, err := pki.New(l.Seed(), loop.Epoch())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ca = srv.Authority()
 	group := l.NewGroup("manager")
 	opts := func() controller.Options {
 		return controller.Options{Group: group, API: srv.Component("certificates", -1, 0)}
 	}
 	NewApprover(opts())
-	NewSigner(SignerOptions{Options: opts(), CA: ca})
+	NewSigner(SignerOptions{Options: opts(), CA: srv.Authority})
 	cleaner := NewCleaner(opts())
 	if cleaner.timer.Set() {
 		t.Error("the cleaner waits for nothing")

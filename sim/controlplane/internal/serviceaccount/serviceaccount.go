@@ -50,7 +50,7 @@ func NewRootCA(opts controller.Options) *Controller {
 		want: func(namespace string) apiserver.Object {
 			return &v1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kube-root-ca.crt", Annotations: map[string]string{"kubernetes.io/description": rootCADescription}},
-				Data:       map[string]string{"ca.crt": string(srv.RootCA())},
+				Data:       map[string]string{"ca.crt": string(srv.Authority().PEM())},
 			}
 		},
 		same: func(is, want apiserver.Object) bool {
