@@ -49,6 +49,8 @@ func FuzzDoor(f *testing.F) {
 		{"POST", "/apis/authentication.k8s.io/v1/tokenreviews", "", "application/json", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview","spec":{"token":"a.b.c"}}`},
 		{"GET", pods + "/a/log?follow=true", "", "", ""},
 		{"POST", pods + "/a/exec?command=ls&stdout=1", "", "", ""},
+		{"FOO", pods + "/a/exec", "", "", ""},
+		{"GET", "/api/v1/pods/a/log", "", "", ""},
 		{"GET", "/api/v1/namespaces/default/services/https:a:1/proxy/x", "", "", ""},
 		{"POST", "/drydock/do", "", "", "{fault: {node: node-0, cri: {method: RunPodSandbox, error: Unavailable}}}"},
 		{"POST", "/drydock/do", "", "", "{apply: {files: [/etc/passwd]}}"},

@@ -123,7 +123,15 @@ func (f *Facade) serve(w http.ResponseWriter, req *http.Request) {
 		f.refuse(w, req, http.StatusNotFound)
 		return
 	}
+	if info.Verb == "" { // a method that has no verb
+		f.refuse(w, req, http.StatusMethodNotAllowed)
+		return
+	}
 	if isElsewhere(k.row.Kind, info.Subresource) {
+		if k.row.Namespaced && info.Namespace == "" {
+			f.refuse(w, req, http.StatusNotFound)
+			return
+		}
 		f.serveElsewhere(k, info)(w, req)
 		return
 	}
