@@ -177,6 +177,8 @@ type Options struct {
 	MachineStats stats.Machine
 	// OOM tells whom the kernel killed for want of memory; nil: nobody does.
 	OOM oom.Source
+	// DevicePlugins are the machine's device plugins; nil: it has none, and none come.
+	DevicePlugins cm.DevicePlugins
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
 	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:

@@ -19,6 +19,9 @@ func (kl *Kubelet) newAllocation() (*allocation.Manager, error) {
 	if kl.client != nil {
 		predicates.FreshNode = func(ctx context.Context) (*v1.Node, error) { return kl.client.GetNode(ctx, kl.nodeName) }
 	}
+	if kl.opts.DevicePlugins != nil {
+		predicates.Devices = kl.containers.deviceManager.InUse
+	}
 	predicates.Preemption = &lifecycle.Preemption{Kill: kl.preempt, Log: kl.log}
 	return allocation.New(allocation.Options{
 		Loop: kl.l, Group: kl.g, FS: kl.fs, Dir: kl.opts.RootDir,

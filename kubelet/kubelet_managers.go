@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"fmt"
+	"path"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/memorymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -46,6 +48,11 @@ type containerManager struct {
 	topologyManager *topologymanager.Manager
 	cpuManager      *cpumanager.Manager
 	memoryManager   *memorymanager.Manager
+	deviceManager   *devicemanager.Manager
+	// ranBefore are the containers that ran when this kubelet started; nil: nobody asks.
+	ranBefore map[ranBefore]bool
+	// devicesChanged is told when the node's devices are not what they were.
+	devicesChanged func()
 	// reconcile is one pass of the CPU manager. It reports whether all containers
 	// run on their CPUs.
 	reconcile func(ctx context.Context) (settled bool)
@@ -97,7 +104,11 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A policy that gives out nothing has no hints to offer.
+	m.deviceManager = newDeviceManager(m, topo)
+	// Who gives out nothing has no hints to offer.
+	if m.opts.DevicePlugins != nil {
+		m.topologyManager.AddHintProvider(m.deviceManager)
+	}
 	if m.cpuManager.Static() {
 		m.topologyManager.AddHintProvider(m.cpuManager)
 	}
@@ -110,13 +121,14 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 
 // startManagers takes over what an earlier kubelet gave out, and keeps the CPUs
 // of running containers right. An error makes the kubelet exit.
-func (m *containerManager) startManagers(skip func() bool) error {
+func (m *containerManager) startManagers(ctx context.Context, skip func() bool) error {
 	if err := m.cpuManager.Start(); err != nil {
 		return err
 	}
 	if err := m.memoryManager.Start(); err != nil {
 		return err
 	}
+	m.startDevices(ctx)
 	if m.cpuManager.Static() {
 		m.g.Until("cpu-manager", m.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { m.reconcile(ctx) }).Elide(loop.Skip(skip))
 	}
@@ -169,4 +181,59 @@ func (a containerAffinity) NoQuota(pod *v1.Pod, container string) bool {
 		return a.cpuManager.PodExclusive(pod.UID)
 	}
 	return a.cpuManager.Exclusive(pod.UID, container)
+}
+
+// ranBefore is a container of a pod.
+type ranBefore struct {
+	pod       types.UID
+	container string
+}
+
+func newDeviceManager(m *containerManager, topo *cm.Topology) *devicemanager.Manager {
+	return devicemanager.New(devicemanager.Config{
+		Group: m.g, Plugins: m.opts.DevicePlugins, NUMANodes: topo.NodeIDs(), Affinity: m.topologyManager.GetAffinity,
+		FS: m.fs, Dir: path.Join(m.opts.RootDir, devicemanager.Dir),
+		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady,
+		Running: func(pod types.UID, container string) bool { return m.ranBefore[ranBefore{pod, container}] },
+		Changed: m.handleDevices, Log: m.log,
+	})
+}
+
+// startDevices takes over the devices that an earlier kubelet gave out, and has plugins
+// register.
+func (m *containerManager) startDevices(ctx context.Context) {
+	if m.opts.DevicePlugins == nil {
+		return
+	}
+	if err := m.fs.MkdirAll(path.Join(m.opts.RootDir, devicemanager.Dir), 0o750); err != nil {
+		m.logf("Failed to create the directory of device plugins: %v", err)
+	}
+	m.ranBefore = m.running(ctx)
+	m.deviceManager.Start()
+}
+
+// running are the containers that run, as the runtime says
+// (buildContainerMapAndRunningSetFromRuntime). If it says nothing, none do.
+func (m *containerManager) running(ctx context.Context) map[ranBefore]bool {
+	list, err := m.opts.RuntimeService.ListContainers(ctx, &runtimeapi.ContainerFilter{State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING}})
+	if err != nil {
+		m.logf("Failed to list containers: %v", err)
+	}
+	out := map[ranBefore]bool{}
+	for _, c := range list {
+		pod, container := kuberuntime.OfContainer(c.Labels)
+		out[ranBefore{pod, container}] = true
+	}
+	return out
+}
+
+// handleDevices has pods synced whose devices' health changed
+// (the updates of the container manager in syncLoopIteration).
+func (m *containerManager) handleDevices(pods []types.UID) {
+	m.devicesChanged()
+	for _, uid := range pods {
+		if pod, ok := m.pods.GetPodByUID(uid); ok {
+			m.handlePodSync(pod)
+		}
+	}
 }

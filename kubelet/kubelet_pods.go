@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/credentialprovider"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -47,11 +48,24 @@ type containerInputs struct {
 	classes   *runtimeclass.Manager // nil without an API
 	users     *userns.Manager
 	pulls     *pullmanager.Manager
+	devices   *devicemanager.Manager
 }
 
-// GenerateRunContainerOptions is runopts.Generator's.
+// GenerateRunContainerOptions is runopts.Generator's, with what devices need before the
+// rest.
 func (in *containerInputs) GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod, c *v1.Container, podIPs []string, files bool) (*kubecontainer.RunContainerOptions, error) {
-	return in.generator.GenerateRunContainerOptions(ctx, pod, c, podIPs, files)
+	if err := in.devices.PreStart(ctx, pod, c); err != nil {
+		return nil, err
+	}
+	opts, err := in.generator.GenerateRunContainerOptions(ctx, pod, c, podIPs, files)
+	if err != nil {
+		return nil, err
+	}
+	if d := in.devices.RunOptions(pod.UID, c.Name); d != nil {
+		opts.Envs, opts.Mounts = slices.Concat(d.Envs, opts.Envs), slices.Concat(d.Mounts, opts.Mounts)
+		opts.Devices, opts.CDIDevices, opts.Annotations = d.Devices, d.CDIDevices, d.Annotations
+	}
+	return opts, nil
 }
 
 // GetOrCreateUserNamespaceMappings gives a pod a user namespace, if its runtime

@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
+	"github.com/drydock-sim/drydock/kubelet/apis/podresources"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
@@ -38,6 +39,15 @@ var _ server.Host = Host{}
 
 // Host returns the kubelet for its server.
 func (kl *Kubelet) Host() Host { return Host{kl} }
+
+// PodResources returns what tells which devices pods have; nil before the kubelet has made
+// it.
+func (kl *Kubelet) PodResources() *podresources.Server {
+	if kl.containers == nil {
+		return nil
+	}
+	return &podresources.Server{ActivePods: kl.activePods, Devices: kl.containers.deviceManager}
+}
 
 // ready reports whether the kubelet has made its parts.
 func (h Host) ready() error {

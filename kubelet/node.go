@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 )
@@ -33,6 +34,8 @@ type nodeView struct {
 	state  *runtimeState
 	facts  runtimeFacts
 	images imageList
+	// devices gives out those of plugins; nil until it is made.
+	devices *devicemanager.Manager
 }
 
 func newNodeView(b *base) *nodeView { return &nodeView{base: b, state: newRuntimeState(b.l)} }
@@ -116,10 +119,17 @@ func (n *nodeView) hostIPs() []v1.HostIP {
 // nodeResources returns capacity and allocatable. Local storage is known once
 // the runtime has been up.
 func (n *nodeView) nodeResources() *nodestatus.Resources {
+	own := n.settings.resources.all
 	if !n.facts.once {
-		return n.settings.resources.noStorage
+		own = n.settings.resources.noStorage
 	}
-	return n.settings.resources.all
+	if n.devices == nil || !n.devices.Active() {
+		return own
+	}
+	capacity, allocatable := n.devices.Capacity()
+	maps.Copy(capacity, own.Capacity)
+	maps.Copy(allocatable, own.Allocatable)
+	return &nodestatus.Resources{Capacity: capacity, Allocatable: allocatable}
 }
 
 // admissionNode is the node for admission: the API's, or else one built here.

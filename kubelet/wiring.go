@@ -56,12 +56,15 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	if kl.containers, err = newContainerManager(b, known); err != nil {
 		return err
 	}
+	kl.node.devices = kl.containers.deviceManager
+	kl.containers.devicesChanged = kl.elided.conditions.Grow
 	if kl.allocation, err = kl.newAllocation(); err != nil {
 		return err
 	}
 	kl.startSources()
 	kl.probes = newProbes(b, known, func() *kuberuntime.Manager { return kl.runtime })
 	kl.inputs = newContainerInputs(b, known, kl.node, kl.volumes)
+	kl.inputs.devices = kl.containers.deviceManager
 	removals := &removalCounter{RuntimeService: kl.opts.RuntimeService}
 	if kl.runtime, err = kuberuntime.New(kl.runtimeOptions(removals)); err != nil {
 		return err
@@ -143,6 +146,9 @@ func (kl *Kubelet) makeSyncer() {
 	}
 	if kl.client != nil {
 		kl.syncer.env.HostIPs = kl.node.hostIPs
+	}
+	if kl.opts.DevicePlugins != nil {
+		kl.syncer.env.Devices = kl.containers.deviceManager.Status
 	}
 	kl.workers.Syncer = kl.syncer
 }
@@ -240,7 +246,7 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 		kl.nodeEvent(v1.EventTypeWarning, events.KubeletSetupFailed, err.Error())
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
-	if err := kl.containers.startManagers(kl.elided.cpus.Settled); err != nil {
+	if err := kl.containers.startManagers(ctx, kl.elided.cpus.Settled); err != nil {
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
 	if err := kl.startContainerLogs(); err != nil {

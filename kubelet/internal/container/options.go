@@ -6,10 +6,14 @@ import runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 // says by itself (upstream pkg/kubelet/container/runtime.go). What it holds may
 // be shared by many containers and is never written to.
 type RunContainerOptions struct {
-	// Envs is the environment, sorted by name.
+	// Envs is what devices need, then the environment, sorted by name.
 	Envs []*runtimeapi.KeyValue
-	// Mounts are the volume mounts in the spec's order, then /etc/hosts.
+	// Mounts are those of devices, the volume mounts in the spec's order, then /etc/hosts.
 	Mounts []*runtimeapi.Mount
+	// Devices, CDIDevices and Annotations are those of plugins' devices.
+	Devices     []*runtimeapi.Device
+	CDIDevices  []*runtimeapi.CDIDevice
+	Annotations map[string]string
 	// PodContainerDir is where the termination message's file is to be made;
 	// "" means that the container has none.
 	PodContainerDir string

@@ -3,6 +3,7 @@ package kuberuntime
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // generateContainerConfig builds what CreateContainer is told, for a lean runtime
-// without labels. Devices come with device managers.
+// without labels.
 // The order is upstream's: what fails first decides the message of
 // CreateContainerConfigError.
 func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runtimeapi.ContainerConfig, error) {
@@ -41,8 +42,15 @@ func (m *Manager) generateContainerConfig(ctx context.Context, s *start) (*runti
 		}
 	}
 	mounts := withImages(m.messages.mounts(opts, pod, c, s.restartCount), s.imageVolumes)
-	if m.rt.lean == nil || len(mounts) > 0 || pod.DeletionGracePeriodSeconds != nil {
+	plain := len(mounts) == 0 && len(opts.Devices) == 0 && len(opts.CDIDevices) == 0 && len(opts.Annotations) == 0
+	if m.rt.lean == nil || !plain || pod.DeletionGracePeriodSeconds != nil {
+		if len(opts.Annotations) > 0 {
+			own := maps.Clone(opts.Annotations)
+			maps.Copy(own, annotations)
+			annotations = own
+		}
 		config := m.newContainerConfig(s, env, mounts, annotations, linux)
+		config.Devices, config.CDIDevices = opts.Devices, opts.CDIDevices
 		if m.rt.lean == nil {
 			config.Labels = containerLabels(pod, c)
 		}

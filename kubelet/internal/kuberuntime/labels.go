@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -47,6 +48,11 @@ func containerLabels(pod *v1.Pod, c *v1.Container) map[string]string {
 		labelPodUID:        string(pod.UID),
 		labelContainerName: c.Name,
 	}
+}
+
+// OfContainer says whose container the labels are of.
+func OfContainer(labels map[string]string) (pod types.UID, container string) {
+	return types.UID(labels[labelPodUID]), labels[labelContainerName]
 }
 
 // containerAnnotations are shared by the containers of replicas.

@@ -3,10 +3,12 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -49,6 +51,9 @@ type Predicates struct {
 	// FreshNode, if set, reads the node from the API: asked once before a pod
 	// is refused for its node selector or affinity alone.
 	FreshNode func(ctx context.Context) (*v1.Node, error)
+	// Devices, if set, are those that pods of the node have, if the pod is one of them:
+	// there are at least as many, whatever the node says.
+	Devices func(pod types.UID) v1.ResourceList
 	// Preemption, if set, makes room for critical pods.
 	Preemption *Preemption
 }
@@ -62,6 +67,9 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 		return PodAdmitResult{Reason: "InvalidNodeInfo", Message: "Kubelet cannot get node info."}
 	}
 	pod := attrs.Pod
+	if p.Devices != nil {
+		node = withDevices(node, p.Devices(pod.UID))
+	}
 	if r := checkOS(pod); !r.Admit {
 		return r
 	}
@@ -91,6 +99,22 @@ func (p *Predicates) Admit(ctx context.Context, attrs *PodAdmitAttributes) PodAd
 		return PodAdmitResult{Admit: true}
 	}
 	return failures[0].result()
+}
+
+// withDevices is a node that can be asked for at least so many devices
+// (sanitizeNodeAllocatable of cm/devicemanager).
+func withDevices(node *v1.Node, devices v1.ResourceList) *v1.Node {
+	if len(devices) == 0 {
+		return node
+	}
+	own := *node
+	own.Status.Allocatable = maps.Clone(node.Status.Allocatable)
+	for name, n := range devices { //drydock:unordered each is on its own
+		if have, ok := own.Status.Allocatable[name]; !ok || have.Cmp(n) < 0 {
+			own.Status.Allocatable[name] = n
+		}
+	}
+	return &own
 }
 
 // checkOS refuses pods for another operating system, in whichever way they say

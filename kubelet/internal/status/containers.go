@@ -102,6 +102,9 @@ func (g *generation) one(c *v1.Container, k kind, hasInit bool, prev *v1.Contain
 		}
 	}
 	g.waiting(&s, c, k, newest)
+	if k == regular && g.Env.Devices != nil {
+		s.AllocatedResourcesStatus = g.Env.Devices(g.Pod.UID, c.Name)
+	}
 	return s
 }
 

@@ -64,6 +64,8 @@ type Env struct {
 	Reason func(uid types.UID, container string) (reason error, message string, ok bool)
 	// Probes has the results of probes; nil: no container has any.
 	Probes ProbeResults
+	// Devices says how a container's devices are; nil: none has any.
+	Devices func(uid types.UID, container string) []v1.ResourceStatus
 	// Totals remembers sums of resources; nil: status has no pod-level ones.
 	Totals *TotalsMemo
 	// DeadlineExceeded is told of each generation that finds a pod past its
@@ -108,7 +110,7 @@ const deadlineMessage = "Pod was active on the node longer than the specified de
 // Kubelet.generateAPIPodStatus). What did not change since in.Old is shared
 // with it; the result must not be written to. Not set here: startTime,
 // observedGeneration and the transition times of conditions (Manager's), claim
-// statuses (the API's). Device health has no source yet.
+// statuses (the API's).
 func GenerateAPIPodStatus(in *Input) v1.PodStatus {
 	pod, old := in.Pod, in.Old
 	if old == nil {

@@ -150,7 +150,7 @@ func (m *Manager) Static() bool { return m.policy != nil }
 func (m *Manager) Version() *loop.Version { return &m.version }
 
 // Allocate implements topologymanager.HintProvider.
-func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
+func (m *Manager) Allocate(_ context.Context, pod *v1.Pod, c *v1.Container) error {
 	if m.policy == nil {
 		return nil
 	}

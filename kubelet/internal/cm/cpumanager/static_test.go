@@ -115,7 +115,7 @@ func (r *rig) add(pod *v1.Pod) string {
 	r.active = append(r.active, pod)
 	var out []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if err := r.m.Allocate(pod, &c); err != nil {
+		if err := r.m.Allocate(r.t.Context(), pod, &c); err != nil {
 			r.active = r.active[:len(r.active)-1]
 			return err.Error()
 		}

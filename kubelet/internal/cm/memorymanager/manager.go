@@ -12,6 +12,7 @@
 package memorymanager
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -151,7 +152,7 @@ func (m *Manager) Static() bool { return m.policy != nil }
 // Allocate implements topologymanager.HintProvider.
 // It may be repeated: a container that has memory keeps it. The error refuses
 // the pod.
-func (m *Manager) Allocate(pod *v1.Pod, c *v1.Container) error {
+func (m *Manager) Allocate(_ context.Context, pod *v1.Pod, c *v1.Container) error {
 	if m.policy == nil {
 		return nil
 	}

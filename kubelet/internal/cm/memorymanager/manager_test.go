@@ -94,7 +94,7 @@ func (r *rig) add(p *v1.Pod) string {
 	r.active = append(r.active, p)
 	var out []string
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-		if err := r.m.Allocate(p, &c); err != nil {
+		if err := r.m.Allocate(r.t.Context(), p, &c); err != nil {
 			r.active = r.active[:len(r.active)-1]
 			return err.Error()
 		}

@@ -59,8 +59,8 @@ type HintProvider interface {
 	// GetPodTopologyHints is about all containers of a pod together.
 	GetPodTopologyHints(pod *v1.Pod) []Hints
 	// Allocate gives a container what it has not got yet, from where the
-	// manager's hint says.
-	Allocate(pod *v1.Pod, c *v1.Container) error
+	// manager's hint says. It may wait.
+	Allocate(ctx context.Context, pod *v1.Pod, c *v1.Container) error
 }
 
 // Options are the options of a policy.
@@ -131,7 +131,7 @@ func (m *Manager) GetAffinity(container string) Hint { return m.hints[container]
 // Admit implements lifecycle.PodAdmitHandler. What was allocated to the
 // containers before the one that fails stays so until somebody looks for what
 // belongs to no active pod.
-func (m *Manager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+func (m *Manager) Admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	pod := attrs.Pod
 	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 	defer func() { m.hints = nil }()
@@ -165,7 +165,7 @@ func (m *Manager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAttributes) 
 			m.hints[c.Name] = hint
 		}
 		for _, p := range m.providers {
-			if err := p.Allocate(pod, c); err != nil {
+			if err := p.Allocate(ctx, pod, c); err != nil {
 				return failed(err)
 			}
 		}

@@ -57,7 +57,7 @@ type fake struct {
 
 func (f *fake) GetTopologyHints(*v1.Pod, *v1.Container) []Hints { return f.hints }
 func (f *fake) GetPodTopologyHints(*v1.Pod) []Hints             { return f.hints }
-func (f *fake) Allocate(_ *v1.Pod, c *v1.Container) error {
+func (f *fake) Allocate(_ context.Context, _ *v1.Pod, c *v1.Container) error {
 	h := f.m.GetAffinity(c.Name)
 	f.got = append(f.got, fmt.Sprintf("%s:%b/%t", c.Name, h.Affinity, h.Preferred))
 	return f.err

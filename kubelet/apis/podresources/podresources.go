@@ -1,0 +1,68 @@
+// Package podresources tells which devices pods have, as the API podresources/v1 does. It
+// mirrors upstream's pkg/kubelet/apis/podresources (server_v1.go).
+package podresources
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+)
+
+// DevicesProvider knows of the devices of plugins.
+type DevicesProvider interface {
+	// RemoveStale forgets what belongs to no active pod.
+	RemoveStale()
+	Devices(pod types.UID, container string) []*podresources.ContainerDevices
+	// Healthy are all that can be given out, or are.
+	Healthy() []*podresources.ContainerDevices
+}
+
+// Server answers. Only pods that are active have resources.
+type Server struct {
+	ActivePods func() []*v1.Pod
+	Devices    DevicesProvider
+}
+
+// List returns what all pods have.
+func (r *Server) List() *podresources.ListPodResourcesResponse {
+	r.Devices.RemoveStale()
+	out := &podresources.ListPodResourcesResponse{}
+	for _, pod := range r.ActivePods() {
+		out.PodResources = append(out.PodResources, r.of(pod))
+	}
+	return out
+}
+
+// Get returns what one pod has. The error's text is upstream's.
+func (r *Server) Get(namespace, name string) (*podresources.GetPodResourcesResponse, error) {
+	for _, pod := range r.ActivePods() {
+		if pod.Namespace == namespace && pod.Name == name {
+			return &podresources.GetPodResourcesResponse{PodResources: r.of(pod)}, nil
+		}
+	}
+	return nil, fmt.Errorf("pod %s in namespace %s not found", name, namespace)
+}
+
+// GetAllocatableResources returns what there is to be given out, and was.
+func (r *Server) GetAllocatableResources() *podresources.AllocatableResourcesResponse {
+	return &podresources.AllocatableResourcesResponse{Devices: r.Devices.Healthy()}
+}
+
+// of is what a pod's containers have. Init containers that end are left out.
+func (r *Server) of(pod *v1.Pod) *podresources.PodResources {
+	out := &podresources.PodResources{Name: pod.Name, Namespace: pod.Namespace}
+	add := func(c *v1.Container) {
+		out.Containers = append(out.Containers, &podresources.ContainerResources{Name: c.Name, Devices: r.Devices.Devices(pod.UID, c.Name)})
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			add(c)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	return out
+}
