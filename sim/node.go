@@ -18,6 +18,7 @@ import (
 	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // ManifestDir is where a node's static pod manifests are, unless its
@@ -78,6 +79,11 @@ type NodeOptions struct {
 	// many processes as the smaller says. Zero means what Linux and systemd set:
 	// 4194304, and an eighth of the memory in kernel stacks.
 	PIDMax, ThreadsMax int64
+	// Plugins, if not nil, has the machine host plugins: see Node.Plugins.
+	Plugins *plugins.Options
+	// Created, if not nil, is told on the node's loop of each container that a kubelet has
+	// made.
+	Created func(Created)
 	// Host is the machine outside that the node is, on the wall clock; then
 	// Capacity, NoAppArmor and Runtime mean nothing.
 	Host *Host
@@ -118,6 +124,9 @@ type Node struct {
 	power  *loop.Timer // the return of the power
 	logind logind
 	past   kubelet.Stats
+	// plugins: nil: there are none, and none come.
+	plugins *plugins.Host
+	created func(Created)
 }
 
 // AddNode adds a node, whose runtime and kubelet start at once. It must not be
@@ -180,6 +189,10 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 		l: l, fs: n.fs, initial: cmp.Or(opts.InhibitDelay, DefaultInhibitDelay),
 		turnOff: func(off time.Duration) { n.turnOff("shuts down", off) }, isOff: func() bool { return n.off },
 	}
+	if opts.Plugins != nil {
+		n.plugins = plugins.NewHost(l, *opts.Plugins)
+	}
+	n.created = opts.Created
 	c.nodes = append(c.nodes, n)
 	c.byName[opts.Name] = n
 	n.rt.StartDaemon()
@@ -248,6 +261,10 @@ func (n *Node) FS() *memfs.FS { return n.fs }
 // Machine returns the node's hardware; nil on a host.
 func (n *Node) Machine() *Machine { return n.machine }
 
+// Plugins returns the host of the node's plugins; nil unless NodeOptions.Plugins asked
+// for one.
+func (n *Node) Plugins() *plugins.Host { return n.plugins }
+
 // Kubelet returns the running kubelet, or nil.
 func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
 
@@ -293,9 +310,15 @@ func (n *Node) bringUp() {
 		if machine.s != nil {
 			opts.RuntimeService = sampledRuntime{rt, machine.s}
 		}
+		if n.created != nil {
+			opts.RuntimeService = watchedRuntime{sampledRuntime{rt, machine.s}, n.l, n.created}
+		}
 		opts.MachineStats, opts.OOM = machine, machine
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}
+		if n.plugins != nil {
+			opts.DevicePlugins = n.plugins
+		}
 	}
 	if n.cluster.opts.KubeletLogs {
 		opts.Log = func(format string, args ...any) {

@@ -33,6 +33,8 @@ type Tokens struct {
 	srv    *Server
 	made   uint64        // so far
 	signer *token.Signer // nil before it is asked for
+	// Observe, if not nil, is told of each request for a token, and how it was answered.
+	Observe func(namespace, account string, asked, answer *authenticationv1.TokenRequest, err error)
 }
 
 // Tokens returns the tokens of the server's service accounts.
@@ -43,6 +45,14 @@ func (s *Server) Tokens() *Tokens { return &s.tokens }
 // account is taken to exist, and the token is a text that the seed and the number of
 // tokens made so far decide. Errors: NotFound, Conflict, Invalid, BadRequest.
 func (t *Tokens) Create(namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+	out, err := t.create(namespace, account, tr)
+	if t.Observe != nil {
+		t.Observe(namespace, account, tr, out, err)
+	}
+	return out, err
+}
+
+func (t *Tokens) create(namespace, account string, tr *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
 	out, claims, err := t.srv.store.TokenRequest(t.srv.now(), namespace, account, tr)
 	if err != nil {
 		return nil, err

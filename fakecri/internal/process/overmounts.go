@@ -58,11 +58,11 @@ func (r *Runner) mountOver(in *records.Interpreted) error {
 }
 
 // addDevice makes a device of the machine's in a container; a directory stands
-// for all devices in it. In memory no node has any. A directory's other entries, such as links,
-// are left out.
+// for all devices in it. A directory's other entries, such as links, are left out. A machine
+// in memory has whatever device is asked for; those that the kernel has can be used, too.
 func (r *Runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	if r.Files.Host == nil {
-		return nil
+		return v.Namespace().AddDevice(d.ContainerPath, fs.ModeDevice|fs.ModeCharDevice|0o666, 0, 0, path.Base(d.HostPath))
 	}
 	host, err := r.Files.Host.Canonical(hostfiles.Absolute(d.HostPath))
 	if err != nil {

@@ -1,0 +1,8 @@
+// Package plugins are simulated plugins of kubelets, on their nodes' loops: device
+// plugins that offer what they are told to, slowly or with errors where rules say so.
+//
+// A Host is where a node's plugins run. Kubelets come and go; a host stays, as its
+// plugins' processes would. What a plugin is asked and what it answers can be watched.
+//
+// host.go has the host, rules.go what goes wrong, device.go device plugins.
+package plugins

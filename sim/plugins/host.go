@@ -1,0 +1,92 @@
+package plugins
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/cm"
+)
+
+// Call is one call to a plugin, or of one to the kubelet, as it has ended; on a stream
+// each message is one.
+type Call struct {
+	At     time.Time // its start
+	Took   time.Duration
+	Plugin string // a resource's name, a driver's
+	Method string
+	// Req and Resp may be nil.
+	Req, Resp proto.Message
+	Err       error // a gRPC status
+}
+
+// Host is where a node's plugins run. It is for use on the node's loop.
+type Host struct {
+	l     *loop.Loop
+	g     *loop.Group
+	rules []*Rule
+	// observe is told of calls; nil: nobody watches.
+	observe func(Call)
+	devices map[string]*device // by resource
+	order   []string           // of devices
+	// register is that of the kubelet that runs; nil: none does.
+	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
+}
+
+// Options are what a Host is made of.
+type Options struct {
+	// Observe is told of calls; nil: nobody watches.
+	Observe func(Call)
+}
+
+// NewHost returns a host without plugins.
+func NewHost(l *loop.Loop, o Options) *Host {
+	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, devices: map[string]*device{}}
+}
+
+// Serve implements cm.DevicePlugins.
+func (h *Host) Serve(register func(ctx context.Context, req *pluginapi.RegisterRequest) error) {
+	h.register = register
+	for _, name := range h.order {
+		h.devices[name].kubeletIsNew()
+	}
+}
+
+// KubeletGone tells that the kubelet's process has ended.
+func (h *Host) KubeletGone() { h.register = nil }
+
+// Dial implements cm.DevicePlugins.
+func (h *Host) Dial(_ context.Context, endpoint string) (cm.DevicePlugin, error) {
+	for _, name := range h.order {
+		if d := h.devices[name]; d.o.endpoint() == endpoint && !d.stopped {
+			return connection{d, d.generation}, nil
+		}
+	}
+	return nil, status.Error(codes.Unavailable, "connection error: no such socket")
+}
+
+// call has a rule act on a call, answers it, and tells who watches.
+func call[Resp proto.Message](h *Host, ctx context.Context, plugin, method string, req proto.Message, answer func() (Resp, error)) (Resp, error) {
+	c := Call{At: h.l.Now(), Plugin: plugin, Method: method, Req: req}
+	var resp Resp
+	err := h.rule(ctx, plugin, method, req)
+	if err == nil {
+		if resp, err = answer(); err == nil {
+			c.Resp = resp
+		}
+	}
+	c.Took, c.Err = h.l.Since(c.At), err
+	h.tell(c)
+	return resp, err
+}
+
+func (h *Host) tell(c Call) {
+	if h.observe != nil {
+		h.observe(c)
+	}
+}

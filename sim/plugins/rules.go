@@ -1,0 +1,57 @@
+package plugins
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// Rule is something that goes wrong with a plugin's calls.
+type Rule struct {
+	Plugin, Method string
+	// Match, if not "", is a text that the request has as JSON.
+	Match string
+	// Times is for how many calls the rule holds; below 0: always.
+	Times int
+	// Delay is for how long the call waits, unless its caller gives up.
+	Delay time.Duration
+	// Code and Message are the answer; OK: that of the plugin.
+	Code    codes.Code
+	Message string
+}
+
+// AddRules adds rules after those that there are. Of several that hold for a call the
+// first acts.
+func (h *Host) AddRules(rules ...Rule) {
+	for i := range rules {
+		r := rules[i]
+		h.rules = append(h.rules, &r)
+	}
+}
+
+// rule has the first rule that holds for a call act on it. The error is the call's answer.
+func (h *Host) rule(ctx context.Context, plugin, method string, req proto.Message) error {
+	for _, r := range h.rules {
+		if r.Times == 0 || r.Plugin != plugin || r.Method != method || r.Match != "" && !strings.Contains(protojson.Format(req), r.Match) {
+			continue
+		}
+		if r.Times > 0 {
+			r.Times--
+		}
+		if r.Delay > 0 {
+			if err := h.l.Sleep(ctx, r.Delay); err != nil {
+				return status.FromContextError(err).Err()
+			}
+		}
+		if r.Code != codes.OK {
+			return status.Error(r.Code, r.Message)
+		}
+		return nil
+	}
+	return nil
+}
