@@ -163,6 +163,20 @@ func readCase(data []byte) (recorded, error) {
 			return seen, verdict, func(w io.Writer) error { return c.Show(w, seen) }, err
 		}}, nil
 	}
+	if parity.IsPlugins(data) {
+		c, err := parity.ReadPlugins(data)
+		if err != nil {
+			return recorded{}, err
+		}
+		return recorded{c.Name, c.Compared(), func(seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+			seen, err := c.Replay(parity.Options{Seed: seed, Warn: warn})
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			verdict, err := parity.JudgePlugins(c, seen)
+			return seen, verdict, func(w io.Writer) error { return c.Show(w, seen) }, err
+		}}, nil
+	}
 	c, err := parity.Read(data)
 	if err != nil {
 		return recorded{}, err

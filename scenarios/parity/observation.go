@@ -1,5 +1,7 @@
 package parity
 
+import v1 "k8s.io/api/core/v1"
+
 // Observation is what was seen of one run: of a pod case the one pod, of a
 // node case all pods and the node. Times are seconds since the case's start. Its JSON is that of
 // recordings, so the two are compared as JSON.
@@ -38,6 +40,8 @@ type StatusSeen struct {
 	Deleting   *int64                   `json:"deleting,omitempty"`
 	UID        string                   `json:"uid,omitempty"`
 	Mirror     bool                     `json:"mirror,omitempty"`
+	// Claims are status.resourceClaimStatuses, in cases with plugins.
+	Claims []v1.PodResourceClaimStatus `json:"resourceClaimStatuses,omitempty"`
 }
 
 // ConditionSeen is a condition of a pod.
@@ -58,12 +62,16 @@ type ContainerSeen struct {
 	Ready    bool      `json:"ready"`
 	Started  *bool     `json:"started,omitempty"`
 	Last     *LastSeen `json:"last,omitempty"`
+	// Devices are in cases with plugins.
+	Devices []v1.ResourceStatus `json:"allocatedResourcesStatus,omitempty"`
 }
 
 // LastSeen is how a container ended the time before.
 type LastSeen struct {
 	ExitCode int32  `json:"exitCode"`
 	Reason   string `json:"reason,omitempty"`
+	// Message is in cases with plugins.
+	Message string `json:"message,omitempty"`
 }
 
 // EventSeen is an event object: when it was first and last sent, and how often. Equal events are
@@ -88,6 +96,8 @@ type CallSeen struct {
 	Timeout   *int    `json:"timeout,omitempty"`
 	Image     string  `json:"image,omitempty"`
 	Error     string  `json:"error,omitempty"`
+	// Config is what plugins and volumes put into CreateContainer, in cases with plugins.
+	Config *ConfigSeen `json:"config,omitempty"`
 }
 
 // NodeSeen is a distinct set of node conditions: status, reason, message.

@@ -31,6 +31,8 @@ type observer struct {
 	ips    map[string]string // the last pod IP by pod, for events that came before it was published
 	node   Observation
 	warn   func(text string)
+	// plugins says that the case has plugins, of which more was recorded.
+	plugins bool
 	// watching ends before the calls do. The recorder's watches were closed before its proxy.
 	watching bool
 }
@@ -144,13 +146,22 @@ func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 	s := StatusSeen{
 		At: at, Phase: string(st.Phase), Reason: st.Reason, Message: normalise(pod, st.Message), QOSClass: string(st.QOSClass),
 		Conditions: map[string]ConditionSeen{}, HasPodIP: st.PodIP != "",
-		Init: seeContainers(pod, st.InitContainerStatuses), Containers: seeContainers(pod, st.ContainerStatuses), Ephemeral: seeContainers(pod, st.EphemeralContainerStatuses),
+		Init: seeContainers(pod, st.InitContainerStatuses, o.plugins), Containers: seeContainers(pod, st.ContainerStatuses, o.plugins), Ephemeral: seeContainers(pod, st.EphemeralContainerStatuses, o.plugins),
 	}
 	for _, c := range st.Conditions {
 		s.Conditions[string(c.Type)] = ConditionSeen{string(c.Status), c.Reason, normalise(pod, c.Message)}
 	}
 	if pod.DeletionTimestamp != nil {
 		s.Deleting = pod.DeletionGracePeriodSeconds
+	}
+	if o.plugins {
+		s.Claims = st.ResourceClaimStatuses
+		for _, list := range [...]map[string]ContainerSeen{s.Init, s.Containers, s.Ephemeral} {
+			for name, c := range list { //drydock:unordered each is on its own
+				c.Message = dataDir.ReplaceAllString(c.Message, "<data-dir>")
+				list[name] = c
+			}
+		}
 	}
 	_, s.Mirror = pod.Annotations[v1.MirrorPodAnnotationKey]
 	// Objects of one name are numbered as they appear, because UIDs themselves
@@ -175,7 +186,7 @@ func (o *observer) seePod(at float64, pod *v1.Pod, deleted bool) {
 }
 
 // seeContainers is what a status shows of containers, by name.
-func seeContainers(pod *v1.Pod, list []v1.ContainerStatus) map[string]ContainerSeen {
+func seeContainers(pod *v1.Pod, list []v1.ContainerStatus, plugins bool) map[string]ContainerSeen {
 	if len(list) == 0 {
 		return nil
 	}
@@ -193,7 +204,13 @@ func seeContainers(pod *v1.Pod, list []v1.ContainerStatus) map[string]ContainerS
 			s.Reason, s.Message = st.Waiting.Reason, normalise(pod, st.Waiting.Message)
 		}
 		if t := c.LastTerminationState.Terminated; t != nil {
-			s.Last = &LastSeen{t.ExitCode, t.Reason}
+			s.Last = &LastSeen{ExitCode: t.ExitCode, Reason: t.Reason}
+			if plugins {
+				s.Last.Message = normalise(pod, t.Message)
+			}
+		}
+		if plugins {
+			s.Devices = c.AllocatedResourcesStatus
 		}
 		out[c.Name] = s
 	}
