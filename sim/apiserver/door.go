@@ -58,6 +58,10 @@ const (
 	KindEndpoints               = kinds.Endpoints
 	KindPersistentVolume        = kinds.PersistentVolume
 	KindPersistentVolumeClaim   = kinds.PersistentVolumeClaim
+	KindResourceClaim           = kinds.ResourceClaim
+	KindResourceClaimTemplate   = kinds.ResourceClaimTemplate
+	KindResourceSlice           = kinds.ResourceSlice
+	KindDeviceClass             = kinds.DeviceClass
 	KindStatefulSet             = kinds.StatefulSet
 	KindDaemonSet               = kinds.DaemonSet
 	KindControllerRevision      = kinds.ControllerRevision

@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodestorage"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/podgc"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/replicaset"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/resourceclaim"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/resourcequota"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/scheduler"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/serviceaccount"
@@ -101,6 +102,7 @@ func parts() []part {
 		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
 		// In the place of upstream's persistentvolume-binder-controller.
 		{name: "node-storage-controller", start: plain(nodestorage.New)},
+		{name: "resourceclaim-controller", start: plain(resourceclaim.New)},
 	}
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// DeviceClass is the kind of sorts of devices that claims ask for. Nobody here
-// allocates devices.
+// DeviceClass is the kind of sorts of devices that claims ask for.
 const DeviceClass kind.Kind = "DeviceClass"
 
 // deviceClass returns the row of DeviceClass
@@ -19,7 +18,7 @@ const DeviceClass kind.Kind = "DeviceClass"
 func deviceClass() *kind.Info {
 	type class = resourcev1.DeviceClass
 	return &kind.Info{
-		Kind: DeviceClass, Meta: kind.MetaAgain, CheckName: longName, Group: "resource.k8s.io", Version: "v1", Resource: "deviceclasses", ReturnsDeleted: true, Inert: kind.InertAlways,
+		Kind: DeviceClass, Meta: kind.MetaAgain, CheckName: longName, Group: "resource.k8s.io", Version: "v1", Resource: "deviceclasses", ReturnsDeleted: true,
 		Strategy: &kind.Typed[class, *class]{
 			Generation: func(c, old *class, _ string) bool { return !equality.Semantic.DeepEqual(c.Spec, old.Spec) },
 			Check:      validateDeviceClass,

@@ -19,7 +19,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// ResourceClaim is the kind of claims of devices. Nobody here allocates any.
+// ResourceClaim is the kind of claims of devices.
 const ResourceClaim kind.Kind = "ResourceClaim"
 
 // resourceClaim returns the row of ResourceClaim
@@ -28,7 +28,7 @@ func resourceClaim() *kind.Info {
 	type claim = resourcev1.ResourceClaim
 	return &kind.Info{
 		Kind: ResourceClaim, Meta: kind.MetaAgain, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims",
-		Namespaced: true, ReturnsDeleted: true, Inert: kind.InertAlways,
+		Namespaced: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[claim, *claim]{
 			Defaults: func(c *claim) { setRequestDefaults(&c.Spec.Devices) },
 			Halves: kind.SpecAndStatus(func(c *claim) (*resourcev1.ResourceClaimSpec, *resourcev1.ResourceClaimStatus) {

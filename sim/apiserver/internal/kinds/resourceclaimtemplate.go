@@ -9,8 +9,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// ResourceClaimTemplate is the kind of what claims of single pods are made of. Nobody
-// here makes any.
+// ResourceClaimTemplate is the kind of what claims of single pods are made of.
 const ResourceClaimTemplate kind.Kind = "ResourceClaimTemplate"
 
 // resourceClaimTemplate returns the row of ResourceClaimTemplate
@@ -19,7 +18,7 @@ func resourceClaimTemplate() *kind.Info {
 	type template = resourcev1.ResourceClaimTemplate
 	return &kind.Info{
 		Kind: ResourceClaimTemplate, Meta: kind.MetaAgain, Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaimtemplates",
-		Namespaced: true, ReturnsDeleted: true, Inert: kind.InertAlways,
+		Namespaced: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[template, *template]{
 			Defaults: func(t *template) { setRequestDefaults(&t.Spec.Spec.Devices) },
 			Check:    validateClaimTemplate,

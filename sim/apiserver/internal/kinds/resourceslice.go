@@ -39,7 +39,7 @@ func resourceSlice() *kind.Info {
 		return *s.Spec.NodeName
 	}
 	return &kind.Info{
-		Kind: ResourceSlice, Group: "resource.k8s.io", Version: "v1", Resource: "resourceslices", ReturnsDeleted: true, Inert: kind.InertAlways,
+		Kind: ResourceSlice, Group: "resource.k8s.io", Version: "v1", Resource: "resourceslices", ReturnsDeleted: true,
 		Strategy: &kind.Typed[slice, *slice]{
 			Reset: dropGatedDevices,
 			Keep: func(s, _ *slice, sub string) bool {
