@@ -58,13 +58,23 @@ func (p *pump) work(ctx context.Context) {
 // stays pending until the API's change tells that it has a node.
 func (s *Scheduler) bind(q *queued, a *assumption) {
 	s.requests.add(func(ctx context.Context) {
+		if a.reserved != nil {
+			if err := s.preBindClaims(ctx, a); err != nil {
+				s.unreserve(ctx, a)
+				s.notBound(q, a, fmt.Sprintf("running PreBind plugin %q: %v", "DynamicResources", err))
+				return
+			}
+		}
 		req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
 		err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
 			_, err := srv.Bind(q.namespace, q.name, a.node.name, metav1.ObjectMeta{UID: q.uid})
 			return err
 		})
 		if err != nil {
-			s.notBound(q, a, err)
+			if a.reserved != nil {
+				s.unreserve(ctx, a)
+			}
+			s.notBound(q, a, fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err))
 			return
 		}
 		s.recorder.event(a.pod, v1.EventTypeNormal, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", q.namespace, q.name, a.node.name))
@@ -73,8 +83,7 @@ func (s *Scheduler) bind(q *queued, a *assumption) {
 
 // notBound has a pod tried again whose binding failed (handleBindingCycleError). Of
 // one that is gone, or bound after all, there is only the event.
-func (s *Scheduler) notBound(q *queued, a *assumption, err error) {
-	message := fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err)
+func (s *Scheduler) notBound(q *queued, a *assumption, message string) {
 	// If not, the pod was bound after all, or is gone, and was taken off by the
 	// hook.
 	known := s.assumed[q.uid] == a

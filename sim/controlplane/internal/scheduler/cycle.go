@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -36,6 +38,8 @@ type cycle struct {
 	affinity affinityState
 	// InterPodAffinity has something to filter by.
 	affine bool
+	// claims is what DynamicResources knows; nil: the pod has no claims.
+	claims *claimState
 
 	images       []imagePart
 	spreadScores []int64
@@ -60,6 +64,8 @@ type result struct {
 	nominate  bool
 	nominated string
 	victims   *candidate
+	// broken: scheduling itself failed, and is tried again after a while.
+	broken bool
 }
 
 // newCycle makes ready what filters ask for: the class, and the states that
@@ -113,7 +119,16 @@ func (cy *cycle) run() result {
 	if c.onlyNamed && len(c.named) == 0 {
 		return cy.conflict()
 	}
-	if f := &c.failed; f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
+	if len(cy.pod.Spec.ResourceClaims) > 0 {
+		text, err := cy.preFilterClaims()
+		if err != nil {
+			return cy.broken("PreFilter", err)
+		}
+		if text != "" {
+			return cy.refusedByClaims(text)
+		}
+	}
+	if f := &c.failed; cy.claims == nil && f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
 		// It looked at every node: the next pod begins where this one did.
 		return result{failure: *f, nominate: true}
 	}
@@ -122,11 +137,17 @@ func (cy *cycle) run() result {
 	if n := cy.q.nominated; n != nil && n.node != nil && cy.filterNominated(n) == 0 {
 		return result{node: n}
 	}
+	if cy.claims != nil && cy.claims.err != nil {
+		return cy.broken("filter", cy.claims.err)
+	}
 	nodes, absent := all, ""
 	if c.onlyNamed {
 		nodes, absent = cy.named(), "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 	}
 	feasible, seen := cy.feasible(nodes)
+	if cy.claims != nil && cy.claims.err != nil {
+		return cy.broken("filter", cy.claims.err)
+	}
 	s.start = (s.start + len(feasible) + len(seen)) % len(all)
 	switch len(feasible) {
 	case 0:
@@ -143,7 +164,11 @@ func (cy *cycle) run() result {
 	case 1:
 		return result{node: feasible[0]}
 	}
-	return result{node: cy.pick(feasible, cy.score(feasible))}
+	totals := cy.score(feasible)
+	if cy.claims != nil {
+		cy.scoreClaims(feasible, totals)
+	}
+	return result{node: cy.pick(feasible, totals)}
 }
 
 // named returns the nodes that the pod's affinity names.
@@ -167,7 +192,7 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	want := feasibleToFind(len(nodes))
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
-	cluster := len(cy.spread) > 0 || cy.affine
+	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil
 	// The search goes round the nodes and begins where the last one ended, so
 	// that all get their share.
 	at := 0
@@ -241,6 +266,21 @@ func (cy *cycle) refused(text string, by plugins) result {
 	}}
 }
 
+// refusedByClaims is what comes of a pod that DynamicResources refuses before any node
+// is looked at. Its state is in the cycle then, so preemption has its say.
+func (cy *cycle) refusedByClaims(text string) result {
+	r := result{failure: failure{plugins: dynamicResources, priority: cy.q.priority}}
+	cy.s.refused = cy.s.refused[:0]
+	post := cy.preempt(&r, nil, nil)
+	r.message = fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", text, post)
+	return r
+}
+
+// broken is what comes of an error that no node can help.
+func (cy *cycle) broken(point string, err error) result {
+	return result{broken: true, failure: failure{priority: cy.q.priority, message: fmt.Sprintf("running %q %s plugin: %v", "DynamicResources", point, err)}}
+}
+
 // failed runs preemption and words why the pod fits nowhere. The failure is
 // remembered only if it would come out the same for every pod of the class.
 func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
@@ -248,8 +288,11 @@ func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
 	r := result{failure: failure{plugins: p, priority: cy.q.priority}}
 	post := cy.preempt(&r, s.refused, seen)
 	r.message = fitError(cy.c, len(s.table.tree.nodes()), seen, absent, "", post)
+	if cy.claims != nil && cy.claims.nodeText != "" {
+		r.message = strings.Replace(r.message, reasonText(cy.c, whyDevicesFailBit), cy.claims.nodeText, 1)
+	}
 	// Others' anti-affinity goes by labels, which a class need not share.
-	if r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
+	if cy.claims == nil && r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
 		r.version = s.version
 		cy.c.failed = r.failure
 	}

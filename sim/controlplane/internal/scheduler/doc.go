@@ -9,8 +9,9 @@
 // score, the offset of preemption) the seed decides.
 //
 // Not here, because Drydock has nothing for them to act on: the plugins of
-// volumes and of dynamic resources (what the latter adds to each refusal is said
-// all the same), gang scheduling and extenders. The order in which upstream's 16
+// volumes, gang scheduling and extenders. Of dynamic resources there is what
+// v1.36 does by default (dynamicresources.go) but for extended resources that
+// devices of a class stand for, and for waiting for devices' binding conditions. The order in which upstream's 16
 // workers finish is that of one worker. Opportunistic batching (KEP-5598), which
 // spares upstream work for pods of which one fits on a node, is left out: such
 // pods are scheduled in full.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
@@ -13,14 +14,16 @@ import (
 type eventKind uint8
 
 const (
-	nodeChange  eventKind = iota // a node came or changed
-	nodeDelete                   // a node went
-	podGone                      // a pod on a node ended or went
-	podShrunk                    // a pod on a node asks for less
-	podPlaced                    // a pod was bound to a node
-	podRelabel                   // a pod on a node changed its labels
-	denominated                  // a pod without a node lost the one it was nominated to
-	claimChange                  // a claim came or was bound
+	nodeChange          eventKind = iota // a node came or changed
+	nodeDelete                           // a node went
+	podGone                              // a pod on a node ended or went
+	podShrunk                            // a pod on a node asks for less
+	podPlaced                            // a pod was bound to a node
+	podRelabel                           // a pod on a node changed its labels
+	denominated                          // a pod without a node lost the one it was nominated to
+	claimChange                          // a claim of a volume came or was bound
+	resourceClaimChange                  // a claim of devices came or changed
+	deviceChange                         // devices, or a class of them, came or changed
 )
 
 // event is a change that may make pods schedulable.
@@ -30,6 +33,8 @@ type event struct {
 	oldNode *v1.Node // nil: the node is new
 	pod     *v1.Pod
 	oldPod  *v1.Pod // of a change of labels
+	// claim and oldClaim: of resourceClaimChange.
+	claim, oldClaim *resourcev1.ResourceClaim
 	// freed: of podShrunk: what the pod asks for less than before.
 	freed request
 }
@@ -59,8 +64,19 @@ func (s *Scheduler) moved(ev event) {
 		if ev.kind == denominated && q.priority > corev1helper.PodPriority(ev.pod) {
 			continue
 		}
+		if (ev.kind == resourceClaimChange || ev.kind == deviceChange) && q.rejectors&dynamicResources == 0 {
+			continue
+		}
 		p := s.podOf(q)
 		if p == nil {
+			continue
+		}
+		// Claims are the pod's own: no class knows.
+		if ev.kind == resourceClaimChange {
+			if s.claimHelps(&ev, p) {
+				s.queue.requeue(q, now)
+				woken = true
+			}
 			continue
 		}
 		ls := s.labels.of(p)
@@ -87,6 +103,8 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 	case claimChange:
 		text, _ := s.claimsMissing(p)
 		return by&volumeBinding != 0 && text == ""
+	case deviceChange:
+		return by&dynamicResources != 0
 	case nodeChange:
 		return s.nodeHelps(ev, by, c)
 	case nodeDelete:
@@ -120,7 +138,7 @@ func conflict(a, b []hostPort) bool {
 // these upstream adds the event with a hint that says yes whatever the taints are
 // (pkg/scheduler/scheduler.go, buildQueueingHintMap), so any change of a node's taints has their
 // pods tried again (recorded: sched-requeue-node-added).
-const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding
+const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding | dynamicResources
 
 // taintsChanged reports whether a change of a node is one of its taints (framework/events.go,
 // NodeSchedulingPropertiesChange): that it may be used again counts as one.
@@ -151,6 +169,10 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 		return true
 	}
 	if by&podTopologySpread != 0 && domainsChanged(c.hard, old, n.node) {
+		return true
+	}
+	if by&dynamicResources != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels) ||
+		!equality.Semantic.DeepEqual(old.Status.Allocatable, n.node.Status.Allocatable)) {
 		return true
 	}
 	return by&interPodAffinity != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels))
@@ -270,6 +292,10 @@ func (s *Scheduler) updated(q *queued, p, old *v1.Pod) bool {
 	if !sameLabels(p.Labels, old.Labels) &&
 		(q.rejectors&interPodAffinity != 0 || q.rejectors&podTopologySpread != 0 && selfChanged(c.hard, p.Labels, old.Labels)) {
 		return true
+	}
+	if q.rejectors&dynamicResources != 0 && claimNamesChanged(p, old) {
+		_, _, err := podClaims(s.store, p)
+		return err == nil
 	}
 	if len(p.Spec.Tolerations) != len(old.Spec.Tolerations) && tolerationHelps(q.rejectors, c) {
 		return true

@@ -32,9 +32,14 @@ const (
 	whyAnti
 	whyExistingAnti
 	whyNoVictims
+	whyClaimElsewhere
+	whyNoDevices
+	whyDevicesFail
 
-	whyExtended  = 16
-	maxExtended  = 46
+	whyDevicesFailBit = 16
+
+	whyExtended  = 17
+	maxExtended  = 45
 	unresolvable = verdict(1 << 63) // removing pods from the node would not help
 )
 
@@ -69,6 +74,12 @@ func reasonText(c *class, bit int) string {
 		return "node(s) didn't satisfy existing pods anti-affinity rules"
 	case whyNoVictims:
 		return "No preemption victims found for incoming pod"
+	case whyClaimElsewhere:
+		return "resourceclaim not available on the node"
+	case whyNoDevices:
+		return "cannot allocate all claims"
+	case whyDevicesFail:
+		return "devices can't be allocated" // the cycle knows why
 	}
 	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
 }
@@ -85,6 +96,7 @@ const (
 	podTopologySpread
 	interPodAffinity
 	volumeBinding
+	dynamicResources
 )
 
 // plugins returns who a verdict comes from.
@@ -102,6 +114,7 @@ func (v verdict) plugins() plugins {
 	set(whyPods|whyCPU|whyMemory|whyStorage|(1<<62-1)&^(1<<whyExtended-1), nodeResourcesFit)
 	set(whySpread|whySpreadLabel, podTopologySpread)
 	set(whyAffinity|whyAnti|whyExistingAnti, interPodAffinity)
+	set(whyClaimElsewhere|whyNoDevices|whyDevicesFail, dynamicResources)
 	return p
 }
 
@@ -186,7 +199,12 @@ func (cy *cycle) filterCluster(n *nodeInfo) verdict {
 		}
 	}
 	if cy.affine {
-		return cy.filterAffinity(n)
+		if v := cy.filterAffinity(n); v != 0 {
+			return v
+		}
+	}
+	if cy.claims != nil {
+		return cy.filterClaims(n)
 	}
 	return 0
 }

@@ -30,11 +30,10 @@ type candidate struct {
 	violations int
 }
 
-// preempt is the PostFilter of DynamicResources, which finds no claims, and of
-// DefaultPreemption: it sets what is to be done in r and returns what there is to
+// preempt is the PostFilter of DynamicResources and of DefaultPreemption: it sets what is to be done in r and returns what there is to
 // say of it.
 func (cy *cycle) preempt(r *result, refused []*nodeInfo, seen []verdict) string {
-	const prefix = "no new claims to deallocate, preemption: "
+	prefix := cy.postFilterClaims() + ", preemption: "
 	if why := cy.ineligible(refused, seen); why != "" {
 		return prefix + why
 	}

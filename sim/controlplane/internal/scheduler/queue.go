@@ -28,7 +28,7 @@ type place uint8
 
 const (
 	nowhere       place = iota // being scheduled or bound
-	gated                      // it has scheduling gates
+	gated                      // it has scheduling gates, or waits for its claims
 	arriving                   // not yet heard of
 	active                     // to be tried
 	backingOff                 // to be tried when nothing is active, or when its back-off ends
@@ -58,6 +58,9 @@ type queued struct {
 	preempting bool
 	// lastVictim: the last of them, from when its turn comes.
 	lastVictim *v1.Pod
+	// waitsFor: the claim without which it does not come into the queue; "": none
+	// (Scheduler.waitingFor).
+	waitsFor string
 }
 
 // before is the order of PrioritySort: by priority, then by the time of coming.
@@ -214,7 +217,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		q = &queued{namespace: p.Namespace, name: p.Name, uid: p.UID, priority: corev1helper.PodPriority(p), seq: s.queue.seq}
 		s.pending[p.UID] = q
 		s.nominate(q, p.Status.NominatedNodeName)
-		if len(p.Spec.SchedulingGates) > 0 {
+		if len(p.Spec.SchedulingGates) > 0 || s.gatedByClaims(q, p) {
 			q.place = gated
 			return
 		}
@@ -226,7 +229,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		return
 	}
 	if q.place == gated {
-		if len(p.Spec.SchedulingGates) == 0 {
+		if len(p.Spec.SchedulingGates) == 0 && !s.gatedByClaims(q, p) {
 			s.arrive(q)
 		}
 		return
@@ -283,6 +286,7 @@ func (s *Scheduler) forget(uid types.UID) bool {
 	}
 	s.queue.put(q, nowhere)
 	s.nominate(q, "")
+	s.stopWaiting(q)
 	delete(s.pending, uid)
 	return true
 }

@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -57,6 +58,9 @@ type Scheduler struct {
 	table   nodeTable
 	labels  labelIndex
 	classes classTable
+	devices deviceTable
+	// waitingFor are the pods that are kept out of the queue by a claim.
+	waitingFor map[types.NamespacedName][]*queued
 	// start: index into the nodes where the next search begins.
 	start   int
 	assumed map[types.UID]*assumption
@@ -85,6 +89,8 @@ type Scheduler struct {
 type assumption struct {
 	pod  *v1.Pod
 	node *nodeInfo
+	// reserved: its claims; nil: it has none.
+	reserved *reservation
 }
 
 // New returns a scheduler that works from now on, also on the pods that are
@@ -100,6 +106,7 @@ func New(opts Options) *Scheduler {
 		opts: opts, server: srv, store: srv.Store(), l: opts.Group.Loop(), queue: newQueue(),
 		pending: map[types.UID]*queued{}, assumed: map[types.UID]*assumption{},
 		resized: map[types.UID]*request{}, priorities: map[int32]int{}, version: 1,
+		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()),
 	}
 	s.started = s.l.UnixNano()
 	s.table = newNodeTable()
@@ -115,10 +122,14 @@ func New(opts Options) *Scheduler {
 	for _, svc := range apiserver.Objects[*v1.Service](s.store, apiserver.KindService) {
 		s.classes.services[svc.Namespace]++
 	}
+	for _, c := range apiserver.Objects[*resourcev1.ResourceClaim](s.store, apiserver.KindResourceClaim) {
+		s.devices.set(c.UID, c.Status.Allocation)
+	}
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
 	}
-	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace, apiserver.KindPersistentVolumeClaim)
+	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace, apiserver.KindPersistentVolumeClaim,
+		apiserver.KindResourceClaim, apiserver.KindResourceSlice, apiserver.KindDeviceClass)
 	return s
 }
 
@@ -161,6 +172,13 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 	case apiserver.KindPersistentVolumeClaim:
 		if c.Type != watch.Deleted {
 			s.moved(event{kind: claimChange})
+		}
+	case apiserver.KindResourceClaim:
+		s.onClaim(&c, c.Type == watch.Deleted)
+	case apiserver.KindResourceSlice, apiserver.KindDeviceClass:
+		s.devices.slicesChanged()
+		if c.Type != watch.Deleted {
+			s.moved(event{kind: deviceChange})
 		}
 	case apiserver.KindNamespace:
 		if c.Type == watch.Modified && !sameLabels(c.New.GetLabels(), c.Old.GetLabels()) {
@@ -483,14 +501,21 @@ func (s *Scheduler) schedule(q *queued) {
 	if pod == nil || !s.ours(pod) || s.assumed[q.uid] != nil {
 		return
 	}
-	r := s.newCycle(q, pod).run()
+	// A claim may have gone since the pod came into the queue.
+	if s.gatedByClaims(q, pod) {
+		q.attempts--
+		s.queue.put(q, gated)
+		return
+	}
+	cy := s.newCycle(q, pod)
+	r := cy.run()
 	if r.node == nil {
 		s.refuse(q, pod, &r)
 		return
 	}
 	// It no longer waits for the node that it cleared.
 	s.nominate(q, "")
-	a := &assumption{pod, r.node}
+	a := &assumption{pod: pod, node: r.node, reserved: cy.reserve(r.node)}
 	s.assumed[q.uid] = a
 	r.node.assumed = append(r.node.assumed, pod)
 	s.place(pod, r.node, 1)
@@ -519,5 +544,9 @@ func (s *Scheduler) refuse(q *queued, pod *v1.Pod, r *result) {
 	if r.victims != nil {
 		s.evict(q, pod, r.victims)
 	}
-	s.tell(pod, v1.PodReasonUnschedulable, r.message, r.nominate, r.nominated)
+	reason := v1.PodReasonUnschedulable
+	if r.broken {
+		reason = v1.PodReasonSchedulerError
+	}
+	s.tell(pod, reason, r.message, r.nominate, r.nominated)
 }
