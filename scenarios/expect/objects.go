@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,7 @@ const (
 	KindNamespace               Kind = "namespace"               // *v1.Namespace
 	KindPersistentVolumeClaim   Kind = "persistentVolumeClaim"   // *v1.PersistentVolumeClaim
 	KindPersistentVolume        Kind = "persistentVolume"        // *v1.PersistentVolume
+	KindResourceClaim           Kind = "resourceClaim"           // *resourcev1.ResourceClaim
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -78,6 +80,7 @@ func objectKinds() []objectKind {
 		{KindNamespace, "ns", "namespaces", "Namespaces", reflect.TypeFor[v1.Namespace](), true},
 		{KindPersistentVolumeClaim, "persistentVolumeClaim", "persistentVolumeClaims", "PersistentVolumeClaims", reflect.TypeFor[v1.PersistentVolumeClaim](), false},
 		{KindPersistentVolume, "persistentVolume", "persistentVolumes", "PersistentVolumes", reflect.TypeFor[v1.PersistentVolume](), true},
+		{KindResourceClaim, "resourceClaim", "resourceClaims", "ResourceClaims", reflect.TypeFor[resourcev1.ResourceClaim](), false},
 	}
 }
 

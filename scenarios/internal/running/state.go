@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -234,6 +235,7 @@ func expectKinds() map[expect.Kind]kind {
 		expect.KindService:                 kindOf[*v1.Service](apiserver.KindService),
 		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
 		expect.KindPersistentVolumeClaim:   kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
+		expect.KindResourceClaim:           kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
 		expect.KindPersistentVolume:        kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
 	}
 }
