@@ -64,7 +64,8 @@ func newParity() *cobra.Command {
 		Short: "Replay recordings of the real kubelet and control plane and compare what is seen",
 		Long: `Replays recordings in virtual time and compares with what was recorded: of the
 real kubelet statuses, events, CRI calls, timing and the node, its containers'
-own shell commands interpreted; of the real control plane (files with nodes)
+own shell commands interpreted; with plugins (files with plugins) also what
+these are asked, and what the kubelet keeps in files; of the real control plane (files with nodes)
 the statuses of objects, pods, nodes, endpoints, events, refusals and timing.
 
 A line per case: PASS, DIFF with the first difference, or REPLAYED for a case
@@ -83,7 +84,7 @@ differs, 2 bad input.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.json, "json", false, "print one JSON document instead of lines")
 	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
-	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; of control planes "+aspectNames(cluster.Aspects))
+	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; with plugins "+aspectNames(parity.PluginAspects)+"; of control planes "+aspectNames(cluster.Aspects))
 	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
 	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance; 0: latencies and jitter are the middle of their range")
 	return cmd
@@ -130,8 +131,8 @@ func parityAspects(names []string) ([]parity.Aspect, error) {
 	var out []parity.Aspect
 	for _, n := range names {
 		a := parity.Aspect(n)
-		if !slices.Contains(parity.Aspects, a) && !slices.Contains(cluster.Aspects, a) {
-			return nil, fmt.Errorf("--only %s: no such aspect; there are %s; of control planes %s", n, aspectNames(parity.Aspects), aspectNames(cluster.Aspects))
+		if !slices.Contains(parity.PluginAspects, a) && !slices.Contains(cluster.Aspects, a) {
+			return nil, fmt.Errorf("--only %s: no such aspect; there are %s; of control planes %s", n, aspectNames(parity.PluginAspects), aspectNames(cluster.Aspects))
 		}
 		out = append(out, a)
 	}

@@ -122,7 +122,7 @@ func comparePods(found map[Aspect]string, prefix string, rec, rep object, waits 
 	note(AspectStatus, statusDiff(rec, rep))
 	note(AspectEvents, eventsDiff(rec, rep))
 	note(AspectCRI, callsDiff(rec, rep))
-	note(AspectTiming, timingDiff(rec, rep, waits))
+	note(AspectTiming, timingDiff(rec, rep, waits, slack))
 }
 
 // mountsWaited reports whether a run has an event of one of the reasons, such as

@@ -35,17 +35,22 @@ json.dump(out, sys.stdout)
 // replays, on each recording's second run as a replay of its first, and on
 // mutated recordings.
 func TestReferee(t *testing.T) {
+	holdToReferee(t, referee, recordings, allTrials(t), judge, 100)
+}
+
+// holdToReferee asks a referee in Python, in the directory of its recordings, and compares.
+// At least so many trials pass, and differ.
+func holdToReferee(t *testing.T, script, at string, trials []trial, judge func([]object, object) Verdict, atLeast int) {
+	t.Helper()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("the referee needs python3:", err)
 	}
-	trials := allTrials(t)
-	dir := t.TempDir()
-	file := filepath.Join(dir, "trials.json")
+	file := filepath.Join(t.TempDir(), "trials.json")
 	if err := os.WriteFile(file, encode(trials), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(python, "-B", "-c", referee, recordings, file)
+	cmd := exec.Command(python, "-B", "-c", script, at, file)
 	cmd.Stderr = os.Stderr
 	b, err := cmd.Output()
 	if err != nil {
@@ -64,7 +69,7 @@ func TestReferee(t *testing.T) {
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want[x.Name]) {
-			t.Errorf("%s: differs in %v, judge.py says in %v\n%s", x.Name, got, want[x.Name], verdict)
+			t.Errorf("%s: differs in %v, the referee says in %v\n%s", x.Name, got, want[x.Name], verdict)
 		}
 		if len(got) == 0 {
 			passes++
@@ -73,7 +78,7 @@ func TestReferee(t *testing.T) {
 		}
 	}
 	t.Logf("%d trials pass, %d differ", passes, differs)
-	if passes < 100 || differs < 100 {
+	if passes < atLeast || differs < atLeast {
 		t.Errorf("%d trials pass and %d differ: too few of one kind to tell", passes, differs)
 	}
 }
@@ -182,7 +187,7 @@ var mutations = []func(pod object){
 }
 
 func drop(o object, key string, i int) {
-	if list := children(o, key); i < len(list) {
+	if list := children(o, key); i >= 0 && i < len(list) {
 		o[key] = toAny(slices.Delete(list, i, i+1))
 	}
 }

@@ -239,7 +239,7 @@ func waitsOnBackOff(prev, cur object) bool {
 //
 // What is allowed is slack and a twentieth of the recorded gap, for clocks and load of the
 // machine that was recorded. Retries and back-off are looser: they end when the pod worker next looks, which has a period of its own, so seconds of difference mean nothing; beyond 100 seconds the share counts.
-func timingDiff(rec, rep object, waits bool) string {
+func timingDiff(rec, rep object, waits bool, slack float64) string {
 	a, b := distinct(rec), distinct(rep)
 	pairs, _, _ := align(a, b)
 	for n := 0; n+1 < len(pairs); n++ {

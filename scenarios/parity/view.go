@@ -62,10 +62,34 @@ func containerView(c object) object {
 		// Of the previous termination only how it ended: its times are compared by the statuses
 		// in which it happened.
 		out["last"] = []any{last["exitCode"], last["reason"]}
+		if m := text(last, "message"); m != "" {
+			out["lastMessage"] = cut(m)
+		}
+	}
+	if c["state"] != "terminated" {
+		if list := children(c, "allocatedResourcesStatus"); len(list) > 0 {
+			out["allocated"] = deviceHealth(list)
+		}
 	}
 	if m := text(c, "message"); m != "" {
 		out["message"] = cut(m)
 	}
+	return out
+}
+
+// deviceHealth is how a container's devices are, by resource; which they are is free.
+func deviceHealth(list []object) []any {
+	byJSON := func(a, b any) int { return strings.Compare(string(encode(a)), string(encode(b))) }
+	out := make([]any, len(list))
+	for i, r := range list {
+		health := []any{}
+		for _, d := range children(r, "resources") {
+			health = append(health, []any{d["health"], text(d, "message")})
+		}
+		slices.SortFunc(health, byJSON)
+		out[i] = []any{r["name"], health}
+	}
+	slices.SortFunc(out, byJSON)
 	return out
 }
 
@@ -93,6 +117,13 @@ func viewOf(s object) object {
 	// chance.
 	if s["phase"] == "Running" {
 		out["hasPodIP"] = s["hasPodIP"]
+	}
+	if claims := children(s, "resourceClaimStatuses"); len(claims) > 0 {
+		names := make([]any, len(claims))
+		for i, c := range claims {
+			names[i] = []any{c["name"], c["resourceClaimName"]}
+		}
+		out["claims"] = names
 	}
 	for _, k := range kinds {
 		list := child(s, k)

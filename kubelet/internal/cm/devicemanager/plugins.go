@@ -103,7 +103,7 @@ func (m *Manager) listed(name string, from cm.DevicePlugin, list []*pluginapi.De
 			r.unhealthy.Insert(d.ID)
 		}
 	}
-	m.writeCheckpoint()
+	_ = m.writeCheckpoint() // it has said so
 	m.c.Changed(sets.List(affected))
 }
 
@@ -117,7 +117,7 @@ func (m *Manager) gone(name string, plugin cm.DevicePlugin) {
 	r.healthy = sets.Set[string]{}
 	r.stopped = m.c.Group.Loop().Now()
 	// Upstream's says so from the next change of any plugin on.
-	_ = m.writeCheckpoint()
+	_ = m.writeCheckpoint() // it has said so
 	m.c.Changed(nil)
 	m.c.Group.After(stopGrace, func() { m.c.Changed(nil) })
 }
@@ -138,7 +138,7 @@ func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 		capacity[n], allocatable[n] = count(len(r.healthy)+len(r.unhealthy)), count(len(r.healthy))
 	}
 	if lost {
-		m.writeCheckpoint()
+		_ = m.writeCheckpoint() // it has said so
 	}
 	return capacity, allocatable
 }
