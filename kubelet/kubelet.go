@@ -60,6 +60,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/oom"
+	"github.com/drydock-sim/drydock/kubelet/pluginmanager"
 	"github.com/drydock-sim/drydock/kubelet/prober"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/kubelet/stats"
@@ -179,6 +180,8 @@ type Options struct {
 	OOM oom.Source
 	// DevicePlugins are the machine's device plugins; nil: it has none, and none come.
 	DevicePlugins cm.DevicePlugins
+	// PluginSockets are those of drivers (CSI, DRA); nil: there are none, and none come.
+	PluginSockets pluginmanager.Sockets
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
 	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/oom"
+	"github.com/drydock-sim/drydock/kubelet/pluginmanager"
 )
 
 // Periods of start-up and of what runs beside the sync loop.
@@ -160,4 +162,23 @@ func (b *base) watchOOM() error {
 		return fmt.Errorf("failed to initialize internal modules: %w", err)
 	}
 	return nil
+}
+
+// pluginHandlers are who uses the plugins of each type that the plugin manager finds.
+func (kl *Kubelet) pluginHandlers() map[string]pluginmanager.Handler {
+	return map[string]pluginmanager.Handler{}
+}
+
+// startPlugins starts the plugin manager, if plugins can be there.
+func (kl *Kubelet) startPlugins() {
+	if kl.opts.PluginSockets == nil {
+		return
+	}
+	m := pluginmanager.New(pluginmanager.Options{
+		Group: kl.g, Sockets: kl.opts.PluginSockets, Dir: path.Join(kl.opts.RootDir, pluginmanager.Dir), Log: kl.logf,
+	})
+	for kind, h := range kl.pluginHandlers() { //drydock:unordered fills a map
+		m.AddHandler(kind, h)
+	}
+	m.Start()
 }

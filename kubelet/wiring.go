@@ -255,6 +255,7 @@ func (kl *Kubelet) startRuntimeModules(ctx context.Context) error {
 	if err := kl.containers.startCgroups(ctx); err != nil {
 		return fmt.Errorf("failed to start ContainerManager: %w", err)
 	}
+	kl.startPlugins()
 	kl.eviction.Start()
 	// If the machine's shutdown can't be held up, nobody does.
 	if err := kl.shutdown.Start(ctx); err != nil {

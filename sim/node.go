@@ -317,7 +317,7 @@ func (n *Node) bringUp() {
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}
 		if n.plugins != nil {
-			opts.DevicePlugins = n.plugins
+			opts.DevicePlugins, opts.PluginSockets = n.plugins, n.plugins.Sockets()
 		}
 	}
 	if n.cluster.opts.KubeletLogs {

@@ -36,6 +36,8 @@ type Host struct {
 	order   []string           // of devices
 	// register is that of the kubelet that runs; nil: none does.
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
+	servers  []*Server // in the order in which they came
+	watch    *watcher  // of the kubelet that runs; nil: none watches
 }
 
 // Options are what a Host is made of.
@@ -58,7 +60,7 @@ func (h *Host) Serve(register func(ctx context.Context, req *pluginapi.RegisterR
 }
 
 // KubeletGone tells that the kubelet's process has ended.
-func (h *Host) KubeletGone() { h.register = nil }
+func (h *Host) KubeletGone() { h.register, h.watch = nil, nil }
 
 // Dial implements cm.DevicePlugins.
 func (h *Host) Dial(_ context.Context, endpoint string) (cm.DevicePlugin, error) {
