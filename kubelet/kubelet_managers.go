@@ -51,6 +51,8 @@ type containerManager struct {
 	deviceManager   *devicemanager.Manager
 	// ranBefore are the containers that ran when this kubelet started; nil: nobody asks.
 	ranBefore map[ranBefore]bool
+	// deviceHealth is told of pods whose devices changed, before their syncs.
+	deviceHealth func(uid types.UID)
 	// devicesChanged is told when the node's devices are not what they were.
 	devicesChanged func()
 	// reconcile is one pass of the CPU manager. It reports whether all containers
@@ -115,7 +117,7 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 	if m.memoryManager.Static() {
 		m.topologyManager.AddHintProvider(m.memoryManager)
 	}
-	m.reconcile = m.cpuManager.Reconcile
+	m.reconcile, m.deviceHealth = m.cpuManager.Reconcile, func(types.UID) {}
 	return m, nil
 }
 
@@ -233,6 +235,7 @@ func (m *containerManager) handleDevices(pods []types.UID) {
 	m.devicesChanged()
 	for _, uid := range pods {
 		if pod, ok := m.pods.GetPodByUID(uid); ok {
+			m.deviceHealth(uid)
 			m.handlePodSync(pod)
 		}
 	}

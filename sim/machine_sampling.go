@@ -95,30 +95,6 @@ func (m machineStats) sampled(cgroup string) *stats.Cgroup {
 	return &stats.Cgroup{Memory: m.memoryStats(p.seen.Memory, 0), Processes: amount(p.seen.Processes)}
 }
 
-// Created is a container that a kubelet had made.
-type Created struct {
-	At     time.Time // of the call
-	Pod    string    // namespace/name
-	Config *runtimeapi.ContainerConfig
-}
-
-// watchedRuntime tells of the containers that a kubelet has made.
-type watchedRuntime struct {
-	sampledRuntime
-	l       *loop.Loop
-	created func(Created)
-}
-
-// CreateContainer implements the CRI.
-func (r watchedRuntime) CreateContainer(ctx context.Context, sandbox string, config *runtimeapi.ContainerConfig, of *runtimeapi.PodSandboxConfig) (string, error) {
-	at := r.l.Now()
-	id, err := r.sampledRuntime.CreateContainer(ctx, sandbox, config, of)
-	if err == nil {
-		r.created(Created{at, of.GetMetadata().GetNamespace() + "/" + of.GetMetadata().GetName(), config})
-	}
-	return id, err
-}
-
 // sampledRuntime tells a sampler of new pods: the kubelet makes a pod's cgroup
 // right before its sandbox.
 type sampledRuntime struct {

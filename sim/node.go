@@ -311,7 +311,7 @@ func (n *Node) bringUp() {
 			opts.RuntimeService = sampledRuntime{rt, machine.s}
 		}
 		if n.created != nil {
-			opts.RuntimeService = watchedRuntime{sampledRuntime{rt, machine.s}, n.l, n.created}
+			opts.RuntimeService = watchedRuntime{sampledRuntime{rt, machine.s}, n.rt, n, n.created}
 		}
 		opts.MachineStats, opts.OOM = machine, machine
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}

@@ -83,6 +83,25 @@ func (h *Host) SetDevices(resource string, list []*pluginapi.Device) error {
 	return nil
 }
 
+// Devices returns what a plugin offers. It is shared and never written to.
+func (h *Host) Devices(resource string) ([]*pluginapi.Device, error) {
+	d := h.devices[resource]
+	if d == nil {
+		return nil, fmt.Errorf("there is no device plugin for %s", resource)
+	}
+	return d.o.Devices, nil
+}
+
+// RestartDevice has a plugin start again as it was, whether or not it was stopped.
+func (h *Host) RestartDevice(resource string) error {
+	d := h.devices[resource]
+	if d == nil {
+		return fmt.Errorf("there is no device plugin for %s", resource)
+	}
+	h.StartDevice(d.o)
+	return nil
+}
+
 // StopDevice has a plugin go away: its socket is closed and removed.
 func (h *Host) StopDevice(resource string) error {
 	d := h.devices[resource]

@@ -49,7 +49,9 @@ type Manager struct {
 	c Config
 	// resources are those that plugins have registered, or had before a restart.
 	resources map[string]*resource
-	pods      podDevices
+	// lost are those whose plugin went away and did not come again.
+	lost sets.Set[string]
+	pods podDevices
 	// allocated are the devices in use, by resource: those of pods, and those that are
 	// being given out.
 	allocated map[string]sets.Set[string]
@@ -63,7 +65,7 @@ type Manager struct {
 
 // New returns a manager.
 func New(c Config) *Manager {
-	return &Manager{c: c, resources: map[string]*resource{}, pods: podDevices{}, allocated: map[string]sets.Set[string]{}}
+	return &Manager{c: c, resources: map[string]*resource{}, lost: sets.Set[string]{}, pods: podDevices{}, allocated: map[string]sets.Set[string]{}}
 }
 
 // Start takes over what the checkpoint says, and has plugins register. A checkpoint that
@@ -80,7 +82,9 @@ func (m *Manager) Start() {
 
 // Active reports whether anything could be given out, or was: who asks for it each time
 // needn't otherwise.
-func (m *Manager) Active() bool { return len(m.resources) > 0 || len(m.allocated) > 0 }
+func (m *Manager) Active() bool {
+	return len(m.resources) > 0 || len(m.allocated) > 0 || len(m.lost) > 0
+}
 
 // Knows reports whether a resource is one of device plugins.
 func (m *Manager) Knows(name string) bool {

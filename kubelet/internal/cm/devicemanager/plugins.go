@@ -59,6 +59,7 @@ func (m *Manager) register(ctx context.Context, req *pluginapi.RegisterRequest) 
 		m.resources[req.ResourceName] = r
 	}
 	r.plugin, r.options, r.stopped = plugin, options, time.Time{}
+	m.lost.Delete(req.ResourceName)
 	m.c.Group.Go("device-plugin", func(ctx context.Context) {
 		err := plugin.ListAndWatch(ctx, func(list []*pluginapi.Device) { m.listed(req.ResourceName, plugin, list) })
 		m.log("ListAndWatch ended unexpectedly for device plugin resource=%s: %v", req.ResourceName, err)
@@ -123,7 +124,7 @@ func (m *Manager) gone(name string, plugin cm.DevicePlugin) {
 }
 
 // Capacity is what the node has of plugins' resources, and of that what pods can be
-// given. A resource that was lost for good is there with 0 once, and forgotten.
+// given. A resource that was lost for good is there with 0, as a node's status keeps it.
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
 	lost := false
@@ -131,11 +132,14 @@ func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 		n := v1.ResourceName(name)
 		if !r.stopped.IsZero() && m.c.Group.Loop().Since(r.stopped) >= stopGrace {
 			delete(m.resources, name)
+			m.lost.Insert(name)
 			lost = true
-			capacity[n] = count(0)
 			continue
 		}
 		capacity[n], allocatable[n] = count(len(r.healthy)+len(r.unhealthy)), count(len(r.healthy))
+	}
+	for name := range m.lost { //drydock:unordered fills a map
+		capacity[v1.ResourceName(name)] = count(0)
 	}
 	if lost {
 		_ = m.writeCheckpoint() // it has said so
