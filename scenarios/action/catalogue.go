@@ -18,6 +18,7 @@ func Catalogue() []Kind {
 		kind[KillContainer](),
 		kind[KillSandbox](),
 		kind[Patch](),
+		kind[Plugin](),
 		kind[PowerCut](),
 		kind[Reboot](),
 		kind[RemoveContainer](),

@@ -21,6 +21,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/text"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // leastMemory is what no machine with a kubelet has less of.
@@ -54,6 +55,8 @@ type NodeGroup struct {
 	InhibitDelay time.Duration `json:"inhibitDelay,omitempty"`
 	// What the machine uses outside of all pods: the system, daemons, other people's files.
 	Usage *value.MachineUsage `json:"usage,omitempty"`
+	// Devices that the nodes' device plugins offer.
+	Devices []Devices `json:"devices,omitempty"`
 	// The container runtime.
 	Runtime Runtime `json:"runtime,omitempty"`
 	// Manifests of static pods that are there from the start: file name to manifest.
@@ -102,8 +105,13 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 	for m, r := range g.Runtime.Latency { //drydock:unordered each key is set once
 		latency[m] = r.Runtime()
 	}
+	var hosts *plugins.Options
+	if len(g.Devices) > 0 {
+		hosts = &plugins.Options{}
+	}
 	return sim.NodeOptions{
-		Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
+		Plugins: hosts,
+		Labels:  g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
 		Filesystems: g.disks(), Usage: g.Usage.Machine(),
 		Swap: amountOf(g.Swap), PIDMax: int64(ptr.Deref(g.PIDMax, 0)), ThreadsMax: int64(ptr.Deref(g.ThreadsMax, 0)), InhibitDelay: g.InhibitDelay,
 		Runtime: fakecri.Options{
@@ -138,6 +146,7 @@ func (g *NodeGroup) Check(at decode.Place) {
 		}
 	}
 	g.checkTopology(at)
+	g.checkDevices(at.Field("devices"))
 	g.checkCapacity(at.Field("capacity"))
 	g.checkFilesystems(at)
 	g.checkMachine(at)
