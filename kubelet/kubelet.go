@@ -58,6 +58,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/csi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/pluginmanager"
@@ -97,6 +98,7 @@ type Client interface {
 	manager.SecretClient
 	token.Client
 	volumemanager.Claims
+	csi.Client
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never

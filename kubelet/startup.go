@@ -9,9 +9,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/csi"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/pluginmanager"
 )
@@ -166,7 +168,11 @@ func (b *base) watchOOM() error {
 
 // pluginHandlers are who uses the plugins of each type that the plugin manager finds.
 func (kl *Kubelet) pluginHandlers() map[string]pluginmanager.Handler {
-	return map[string]pluginmanager.Handler{}
+	drivers := csi.Options{Loop: kl.l, NodeName: kl.nodeName, Sockets: kl.opts.PluginSockets, Log: kl.logf}
+	if kl.client != nil {
+		drivers.Client = kl.client
+	}
+	return map[string]pluginmanager.Handler{registerapi.CSIPlugin: csi.NewHandler(drivers)}
 }
 
 // startPlugins starts the plugin manager, if plugins can be there.

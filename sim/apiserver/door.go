@@ -58,6 +58,7 @@ const (
 	KindEndpoints               = kinds.Endpoints
 	KindPersistentVolume        = kinds.PersistentVolume
 	KindPersistentVolumeClaim   = kinds.PersistentVolumeClaim
+	KindCSINode                 = kinds.CSINode
 	KindResourceClaim           = kinds.ResourceClaim
 	KindResourceClaimTemplate   = kinds.ResourceClaimTemplate
 	KindResourceSlice           = kinds.ResourceSlice

@@ -5,5 +5,5 @@
 // plugins' processes would. What a plugin is asked and what it answers can be watched.
 //
 // host.go has the host, rules.go what goes wrong, device.go device plugins, sockets.go
-// what drivers serve gRPC services on.
+// what drivers serve gRPC services on, csi.go drivers of CSI.
 package plugins

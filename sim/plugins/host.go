@@ -37,7 +37,8 @@ type Host struct {
 	// register is that of the kubelet that runs; nil: none does.
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
 	servers  []*Server // in the order in which they came
-	watch    *watcher  // of the kubelet that runs; nil: none watches
+	drivers  []*csiDriver
+	watch    *watcher // of the kubelet that runs; nil: none watches
 }
 
 // Options are what a Host is made of.

@@ -12,7 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// CSINode is the kind of what drivers of CSI know of a node. Kubelets here make none.
+// CSINode is the kind of what drivers of CSI know of a node. A kubelet makes its
+// node's with the first driver that registers.
 const CSINode kind.Kind = "CSINode"
 
 // csiNode returns the row of CSINode (pkg/registry/storage/csinode/strategy.go).

@@ -1,0 +1,105 @@
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/container-storage-interface/spec/lib/go/csi"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// rootDir is the kubelet's, below which drivers listen.
+const rootDir = "/var/lib/kubelet"
+
+// CSI describes a driver of CSI: its node service. It tells of the node; volumes it
+// neither stages nor publishes yet.
+type CSI struct {
+	Driver string
+	// NodeID is the driver's name for the node.
+	NodeID string
+	// MaxVolumes is how many the node can have; 0: it does not say.
+	MaxVolumes int64
+	// Topology is where the node is, by keys of labels.
+	Topology map[string]string
+	// Capabilities of the node service.
+	Capabilities []csi.NodeServiceCapability_RPC_Type
+}
+
+// csiDriver is a driver's process.
+type csiDriver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedNodeServer
+	registerapi.UnimplementedRegistrationServer
+	o       CSI
+	sockets []*Server
+}
+
+func (o *CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/csi.sock" }
+
+// StartCSI starts a driver, or one of the same name anew, which offers itself to kubelets.
+func (h *Host) StartCSI(o CSI) {
+	_ = h.StopCSI(o.Driver) // it may not be there
+	d := &csiDriver{o: o}
+	h.drivers = append(h.drivers, d)
+	d.sockets = []*Server{
+		h.Listen(o.endpoint(), o.Driver, func(s *Server) {
+			csi.RegisterIdentityServer(s, d)
+			csi.RegisterNodeServer(s, d)
+		}),
+		h.Listen(rootDir+"/plugins_registry/"+o.Driver+"-reg.sock", o.Driver, func(s *Server) { registerapi.RegisterRegistrationServer(s, d) }),
+	}
+}
+
+// StopCSI has a driver go away: its sockets are closed and removed.
+func (h *Host) StopCSI(name string) error {
+	i := slices.IndexFunc(h.drivers, func(d *csiDriver) bool { return d.o.Driver == name })
+	if i < 0 {
+		return fmt.Errorf("there is no CSI driver %s", name)
+	}
+	for _, s := range h.drivers[i].sockets {
+		s.Close()
+	}
+	h.drivers = slices.Delete(h.drivers, i, i+1)
+	return nil
+}
+
+// GetInfo answers the kubelet's plugin manager.
+func (d *csiDriver) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: d.o.Driver, Endpoint: d.o.endpoint(), SupportedVersions: []string{"1.0.0"}}, nil
+}
+
+// NotifyRegistrationStatus answers the kubelet's plugin manager.
+func (d *csiDriver) NotifyRegistrationStatus(context.Context, *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	return &registerapi.RegistrationStatusResponse{}, nil
+}
+
+// GetPluginInfo implements csi.IdentityServer.
+func (d *csiDriver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.o.Driver, VendorVersion: "1.0.0"}, nil
+}
+
+// Probe implements csi.IdentityServer.
+func (d *csiDriver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
+}
+
+// NodeGetInfo implements csi.NodeServer.
+func (d *csiDriver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	resp := &csi.NodeGetInfoResponse{NodeId: d.o.NodeID, MaxVolumesPerNode: d.o.MaxVolumes}
+	if len(d.o.Topology) > 0 {
+		resp.AccessibleTopology = &csi.Topology{Segments: d.o.Topology}
+	}
+	return resp, nil
+}
+
+// NodeGetCapabilities implements csi.NodeServer.
+func (d *csiDriver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	resp := &csi.NodeGetCapabilitiesResponse{}
+	for _, t := range d.o.Capabilities {
+		resp.Capabilities = append(resp.Capabilities, &csi.NodeServiceCapability{
+			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: t}},
+		})
+	}
+	return resp, nil
+}
