@@ -66,6 +66,10 @@ var pluginActions = map[string]pluginAction{
 	"kubelet-kill":  {node: func(p *pluginPlay, _ *PluginAction) error { p.node.StopKubelet(); return nil }},
 	"kubelet-start": {node: func(p *pluginPlay, _ *PluginAction) error { p.node.StartKubelet(); return nil }},
 
+	"volume":    {api: (*pluginPlay).createVolume},
+	"csi-start": {node: (*pluginPlay).startCSI},
+	"csi-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopCSI(a.Driver) }},
+
 	"rules":     {node: (*pluginPlay).addRules},
 	"dev-start": {node: (*pluginPlay).startDevice},
 	"dev-set": {node: func(p *pluginPlay, a *PluginAction) error {

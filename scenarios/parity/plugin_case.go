@@ -58,6 +58,9 @@ type PluginAction struct {
 	Mounts     bool              `json:"mounts"`
 	CDI        bool              `json:"CDI"`
 	Rules      []scriptedFailure `json:"rules"`
+
+	scriptedCSI
+	scriptedVolume
 }
 
 // podOrName is a pod as it is created, or the name of one.

@@ -28,6 +28,7 @@ type PluginObservation struct {
 	Pods      map[string]*PodObservation `json:"pods"`
 	Plugins   []PluginCall               `json:"plugins"`
 	Resources []ResourcesSeen            `json:"resources,omitempty"`
+	CSINode   []CSINodeSeen              `json:"csiNode,omitempty"`
 	Tokens    []TokenSeen                `json:"tokenRequests,omitempty"`
 	Snapshots []SnapshotSeen             `json:"snapshots,omitempty"`
 }
@@ -107,6 +108,7 @@ func newPluginObserver(c *PluginCase, cl *sim.Cluster, n *sim.Node, warn func(st
 	o := &pluginObserver{c: c, node: n, pods: newObserver(cl, nodeUpBefore, warn), created: map[createdKey]*ConfigSeen{}}
 	o.pods.plugins = true
 	cl.API().OnChange(o.change, apiserver.KindNode)
+	cl.API().OnChange(o.seeCSINode, apiserver.KindCSINode)
 	cl.API().Tokens().Observe = o.seeToken
 	for at := time.Duration(0); at <= c.watched(); at += snapshots {
 		n.At(nodeUpBefore+at, o.snapshot)
