@@ -43,7 +43,8 @@ type queued struct {
 	uid             types.UID
 	priority        int32
 	place           place
-	index           int    // in its heap or list
+	index           int // in its heap or list
+	labels          *labelSet
 	seq             uint64 // of its coming, for ties
 	// timestamp: ns, of its last coming to a queue.
 	timestamp int64
@@ -216,6 +217,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		s.queue.seq++
 		q = &queued{namespace: p.Namespace, name: p.Name, uid: p.UID, priority: corev1helper.PodPriority(p), seq: s.queue.seq}
 		s.pending[p.UID] = q
+		s.relabel(q, p)
 		s.nominate(q, p.Status.NominatedNodeName)
 		if len(p.Spec.SchedulingGates) > 0 || s.gatedByClaims(q, p) {
 			q.place = gated
@@ -223,6 +225,9 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		}
 		s.arrive(q)
 		return
+	}
+	if old != nil && !sameLabels(old.Labels, p.Labels) {
+		s.relabel(q, p)
 	}
 	// A pod in its cycle is read again when that fails.
 	if old == nil || q.place == nowhere {
@@ -288,7 +293,21 @@ func (s *Scheduler) forget(uid types.UID) bool {
 	s.nominate(q, "")
 	s.stopWaiting(q)
 	delete(s.pending, uid)
+	q.labels.waiting--
+	s.labels.drop(q.labels)
 	return true
+}
+
+// relabel notes the labels that a pod has while it is to be placed. Once it is bound it
+// may have others: its node's zone and region come with that.
+func (s *Scheduler) relabel(q *queued, p *v1.Pod) {
+	old := q.labels
+	q.labels = s.labels.of(p)
+	q.labels.waiting++
+	if old != nil {
+		old.waiting--
+		s.labels.drop(old)
+	}
 }
 
 // nominate sets the node that a pod waits for; "" for none.

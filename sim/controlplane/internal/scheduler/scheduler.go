@@ -261,9 +261,6 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 		return
 	}
 	s.known(pod, old)
-	if old != nil && !sameLabels(old.Labels, pod.Labels) {
-		s.labels.drop(s.labels.of(old))
-	}
 }
 
 // leaves drops a pod that is not to be placed any more: it has a node, is being
@@ -292,9 +289,14 @@ func (s *Scheduler) leaves(pod, old *v1.Pod) {
 func (s *Scheduler) arrived(pod *v1.Pod) {
 	if a := s.assumed[pod.UID]; a != nil {
 		// Our own binding has come back: it is counted already.
-		if a.node.name == pod.Spec.NodeName && sameLabels(a.pod.Labels, pod.Labels) {
+		if a.node.name == pod.Spec.NodeName {
 			delete(s.assumed, pod.UID)
 			a.node.assumed = slices.DeleteFunc(a.node.assumed, func(p *v1.Pod) bool { return p == a.pod })
+			if !sameLabels(a.pod.Labels, pod.Labels) { // with its node's zone, say
+				s.labels.drop(s.place(a.pod, a.node, -1))
+				s.place(pod, a.node, 1)
+				s.version++
+			}
 			s.moved(event{kind: podPlaced, node: a.node, pod: pod})
 			return
 		}

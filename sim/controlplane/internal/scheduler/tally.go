@@ -20,6 +20,8 @@ type labelSet struct {
 	labels    labels.Set
 	key       string
 	at        map[*nodeInfo]population
+	// waiting: how many pods with these labels are to be placed.
+	waiting int
 	// tallies: those that count pods with these labels.
 	tallies []*tally
 	// carriers: those whose term matches pods with these labels.
@@ -322,10 +324,10 @@ type identity struct {
 	labels    uintptr
 }
 
-// drop forgets a set that no pod on a node has. Whoever may have been the last to
-// use it calls; a set with pods stays.
+// drop forgets a set that no pod has. Whoever may have been the last to use it calls; a
+// set with pods, on nodes or waiting, stays.
 func (x *labelIndex) drop(ls *labelSet) {
-	if len(ls.at) == 0 && x.sets[ls.key] == ls {
+	if len(ls.at) == 0 && ls.waiting == 0 && x.sets[ls.key] == ls {
 		delete(x.sets, ls.key)
 		delete(x.byIdentity, identity{ls.namespace, reflect.ValueOf(ls.labels).Pointer()})
 	}
