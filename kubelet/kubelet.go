@@ -43,6 +43,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
@@ -99,6 +100,7 @@ type Client interface {
 	token.Client
 	volumemanager.Claims
 	csi.Client
+	dra.Client
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never
@@ -184,6 +186,8 @@ type Options struct {
 	DevicePlugins cm.DevicePlugins
 	// PluginSockets are those of drivers (CSI, DRA); nil: there are none, and none come.
 	PluginSockets pluginmanager.Sockets
+	// DRAPlugins are the machine's DRA drivers; nil: it has none, and none come.
+	DRAPlugins cm.DRAPlugins
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
 	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:

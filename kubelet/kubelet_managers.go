@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/cpumanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/memorymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/topologymanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -49,6 +50,7 @@ type containerManager struct {
 	cpuManager      *cpumanager.Manager
 	memoryManager   *memorymanager.Manager
 	deviceManager   *devicemanager.Manager
+	draManager      *dra.Manager
 	// ranBefore are the containers that ran when this kubelet started; nil: nobody asks.
 	ranBefore map[ranBefore]bool
 	// deviceHealth is told of pods whose devices changed, before their syncs.
@@ -107,6 +109,7 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 		return nil, err
 	}
 	m.deviceManager = newDeviceManager(m, topo)
+	m.draManager = newDRAManager(m)
 	// Who gives out nothing has no hints to offer.
 	if m.opts.DevicePlugins != nil {
 		m.topologyManager.AddHintProvider(m.deviceManager)
@@ -131,6 +134,9 @@ func (m *containerManager) startManagers(ctx context.Context, skip func() bool) 
 		return err
 	}
 	m.startDevices(ctx)
+	if err := m.draManager.Start(); err != nil {
+		return err
+	}
 	if m.cpuManager.Static() {
 		m.g.Until("cpu-manager", m.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { m.reconcile(ctx) }).Elide(loop.Skip(skip))
 	}
@@ -239,4 +245,15 @@ func (m *containerManager) handleDevices(pods []types.UID) {
 			m.handlePodSync(pod)
 		}
 	}
+}
+
+func newDRAManager(m *containerManager) *dra.Manager {
+	c := dra.Config{
+		Group: m.g, Plugins: m.opts.DRAPlugins, FS: m.fs, Dir: m.opts.RootDir,
+		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady, Log: m.logf,
+	}
+	if m.client != nil {
+		c.Client = m.client
+	}
+	return dra.New(c)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/credentialprovider"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
@@ -49,6 +50,7 @@ type containerInputs struct {
 	users     *userns.Manager
 	pulls     *pullmanager.Manager
 	devices   *devicemanager.Manager
+	claims    *dra.Manager
 }
 
 // GenerateRunContainerOptions is runopts.Generator's, with what devices need before the
@@ -64,6 +66,9 @@ func (in *containerInputs) GenerateRunContainerOptions(ctx context.Context, pod 
 	if d := in.devices.RunOptions(pod.UID, c.Name); d != nil {
 		opts.Envs, opts.Mounts = slices.Concat(d.Envs, opts.Envs), slices.Concat(d.Mounts, opts.Mounts)
 		opts.Devices, opts.CDIDevices, opts.Annotations = d.Devices, d.CDIDevices, d.Annotations
+	}
+	if err := in.addClaims(pod, c, opts); err != nil {
+		return nil, err
 	}
 	return opts, nil
 }
@@ -221,3 +226,18 @@ func (s *serviceInformer) HasSynced() bool { return s.synced }
 
 // Services returns the services.
 func (s *serviceInformer) Services() []*v1.Service { return s.list }
+
+// addClaims gives a container the CDI devices of its claims.
+func (in *containerInputs) addClaims(pod *v1.Pod, c *v1.Container, opts *kubecontainer.RunContainerOptions) error {
+	if len(c.Resources.Claims) == 0 {
+		return nil
+	}
+	names, err := in.claims.CDIDevices(pod, c)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		opts.CDIDevices = append(opts.CDIDevices, &runtimeapi.CDIDevice{Name: name})
+	}
+	return nil
+}

@@ -220,6 +220,9 @@ func (sy *syncer) SyncTerminatingPod(ctx context.Context, pod *v1.Pod, runtime *
 	if len(alive) > 0 {
 		return fmt.Errorf("detected running containers after a successful KillPod, CRI violation: %v", alive)
 	}
+	if err := sy.unprepareClaims(ctx, pod); err != nil {
+		return err
+	}
 	sy.generateStatus(&s, pod, stopped, true)
 	sy.setStatus(pod, &s)
 	return nil
@@ -298,4 +301,10 @@ func (sy *syncer) pullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Se
 			fmt.Sprintf("Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.", strings.Join(failed, ", ")))
 	}
 	return secrets, len(failed) > 0
+}
+
+// unprepareClaims gives a pod's claims back. Its containers have stopped, and its status
+// does not say so yet: who sees it may give the devices to others.
+func (sy *syncer) unprepareClaims(ctx context.Context, pod *v1.Pod) error {
+	return sy.containers.draManager.Unprepare(ctx, pod)
 }

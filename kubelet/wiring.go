@@ -64,7 +64,7 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	kl.startSources()
 	kl.probes = newProbes(b, known, func() *kuberuntime.Manager { return kl.runtime })
 	kl.inputs = newContainerInputs(b, known, kl.node, kl.volumes)
-	kl.inputs.devices = kl.containers.deviceManager
+	kl.inputs.devices, kl.inputs.claims = kl.containers.deviceManager, kl.containers.draManager
 	removals := &removalCounter{RuntimeService: kl.opts.RuntimeService}
 	if kl.runtime, err = kuberuntime.New(kl.runtimeOptions(removals)); err != nil {
 		return err
@@ -147,6 +147,7 @@ func (kl *Kubelet) makeSyncer() {
 	if kl.client != nil {
 		kl.syncer.env.HostIPs = kl.node.hostIPs
 	}
+	kl.syncer.env.Claims = kl.containers.draManager.Status
 	if kl.opts.DevicePlugins != nil {
 		kl.syncer.env.Devices = kl.containers.deviceManager.Status
 	}
@@ -194,7 +195,10 @@ func (kl *Kubelet) runtimeOptions(removals *removalCounter) kuberuntime.Options 
 		Changes: changes, Lean: lean, Metrics: kl.metrics,
 		Loop: kl.l, Group: kl.g, RuntimeService: removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
-		SandboxReady:   kl.sandboxReady,
+		SandboxReady: kl.sandboxReady,
+
+		PrepareDynamicResources: kl.containers.draManager.Prepare,
+
 		Annotator:      kl.annotator,
 		Allocation:     kl.allocation,
 		Cgroups:        kl.containers.cgroups,

@@ -317,7 +317,9 @@ func (n *Node) bringUp() {
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}
 		if n.plugins != nil {
-			opts.DevicePlugins, opts.PluginSockets = n.plugins, n.plugins.Sockets()
+			opts.DevicePlugins, opts.DRAPlugins, opts.PluginSockets = n.plugins, n.plugins, n.plugins.Sockets()
+		} else {
+			opts.DRAPlugins = plugins.AnyDRA{}
 		}
 	}
 	if n.cluster.opts.KubeletLogs {

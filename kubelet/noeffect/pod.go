@@ -31,7 +31,11 @@ func unsupported(pod *v1.Pod, simulated bool) []string {
 		unsupportedVolume(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), &spec.Volumes[i], simulated, say)
 	}
 	if len(spec.ResourceClaims) > 0 {
-		say("spec.resourceClaims", "dynamic resources are not prepared yet")
+		why := "no DRA driver can register yet, so the pod waits for ever"
+		if simulated {
+			why = "drivers of simulated nodes prepare every claim at once, and containers get nothing with it"
+		}
+		say("spec.resourceClaims", why)
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/lists"
@@ -188,6 +189,13 @@ func (c *Client) GetConfigMap(ctx context.Context, namespace, name string) (*v1.
 func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	return call(ctx, c, wire.Request{Verb: "get", Resource: "secrets", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*v1.Secret, error) {
 		return as[*v1.Secret](s.Get(KindSecret, namespace, name))
+	})
+}
+
+// GetResourceClaim returns a claim of devices. Errors: NotFound.
+func (c *Client) GetResourceClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	return call(ctx, c, wire.Request{Verb: "get", Resource: "resourceclaims", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*resourcev1.ResourceClaim, error) {
+		return as[*resourcev1.ResourceClaim](s.Get(KindResourceClaim, namespace, name))
 	})
 }
 

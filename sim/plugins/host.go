@@ -34,6 +34,7 @@ type Host struct {
 	observe func(Call)
 	devices map[string]*device // by resource
 	order   []string           // of devices
+	dra     map[string]*draDriver
 	// register is that of the kubelet that runs; nil: none does.
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
 	servers  []*Server // in the order in which they came
@@ -49,7 +50,7 @@ type Options struct {
 
 // NewHost returns a host without plugins.
 func NewHost(l *loop.Loop, o Options) *Host {
-	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, devices: map[string]*device{}}
+	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, devices: map[string]*device{}, dra: map[string]*draDriver{}}
 }
 
 // Serve implements cm.DevicePlugins.

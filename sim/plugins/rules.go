@@ -23,7 +23,14 @@ type Rule struct {
 	// Code and Message are the answer; OK: that of the plugin.
 	Code    codes.Code
 	Message string
+	// ClaimError, if not "", is what a DRA driver answers for each claim.
+	ClaimError string
 }
+
+// claimError is a rule's answer for each claim of a call.
+type claimError string
+
+func (e claimError) Error() string { return string(e) }
 
 // AddRules adds rules after those that there are. Of several that hold for a call the
 // first acts.
@@ -50,6 +57,9 @@ func (h *Host) rule(ctx context.Context, plugin, method string, req proto.Messag
 		}
 		if r.Code != codes.OK {
 			return status.Error(r.Code, r.Message)
+		}
+		if r.ClaimError != "" {
+			return claimError(r.ClaimError)
 		}
 		return nil
 	}

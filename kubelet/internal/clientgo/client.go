@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -189,6 +190,13 @@ func (c *Client) GetConfigMap(ctx context.Context, namespace, name string) (*v1.
 func (c *Client) GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
 	return loop.Await(ctx, func(ctx context.Context) (*v1.Secret, error) {
 		return c.main.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// GetResourceClaim asks the API server. Errors: NotFound.
+func (c *Client) GetResourceClaim(ctx context.Context, namespace, name string) (*resourcev1.ResourceClaim, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*resourcev1.ResourceClaim, error) {
+		return c.main.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
 }
 

@@ -152,6 +152,9 @@ type Options struct {
 	Cgroups *cm.PodCgroups
 	// Reinspect has a pod inspected again although no listing shows a change.
 	Reinspect func(uid types.UID)
+	// PrepareDynamicResources has a pod's claims prepared before its sandbox is made; nil:
+	// pods have none.
+	PrepareDynamicResources func(ctx context.Context, pod *v1.Pod) error
 	// SandboxReady is called when a new sandbox is ready; it must not wait.
 	SandboxReady func(pod *v1.Pod)
 	// Annotator tells how to make the annotations of a pod that the runtime is

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime/actions"
 	"github.com/drydock-sim/drydock/kubelet/internal/metrics"
 )
@@ -145,6 +146,13 @@ func (s *podSync) createSandbox(ctx context.Context) bool {
 	m := s.m
 	r := &kubecontainer.SyncResult{Action: kubecontainer.CreatePodSandbox, Target: kubecontainer.PodDesc(s.pod)}
 	s.result.Add(r)
+	if m.o.PrepareDynamicResources != nil {
+		// No result says so: the pod's next sync comes with its resync, not after a back-off.
+		if err := m.o.PrepareDynamicResources(ctx, s.pod); err != nil {
+			m.event(kubecontainer.PodRef(s.pod), v1.EventTypeWarning, events.FailedPrepareDynamicResources, fmt.Sprintf("Failed to prepare dynamic resources: %v", err))
+			return false
+		}
+	}
 	id, config, message, err := m.createPodSandbox(ctx, s.pod, s.actions.Attempt)
 	if err != nil {
 		if m.terminationRequested(s.pod.UID) {

@@ -105,6 +105,9 @@ func (g *generation) one(c *v1.Container, k kind, hasInit bool, prev *v1.Contain
 	if k == regular && g.Env.Devices != nil {
 		s.AllocatedResourcesStatus = g.Env.Devices(g.Pod.UID, c.Name)
 	}
+	if k == regular && len(c.Resources.Claims) > 0 && g.Env.Claims != nil {
+		s.AllocatedResourcesStatus = append(s.AllocatedResourcesStatus, g.Env.Claims(g.Pod, c)...)
+	}
 	return s
 }
 

@@ -66,6 +66,8 @@ type Env struct {
 	Probes ProbeResults
 	// Devices says how a container's devices are; nil: none has any.
 	Devices func(uid types.UID, container string) []v1.ResourceStatus
+	// Claims says how the devices of a container's claims are; nil: none has any.
+	Claims func(pod *v1.Pod, c *v1.Container) []v1.ResourceStatus
 	// Totals remembers sums of resources; nil: status has no pod-level ones.
 	Totals *TotalsMemo
 	// DeadlineExceeded is told of each generation that finds a pod past its

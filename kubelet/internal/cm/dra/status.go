@@ -1,0 +1,57 @@
+package dra
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
+)
+
+// Status says how the devices are that a container has by claims. Nobody tells of their
+// health yet, so that all are as those of a driver which does not: unknown
+// (UpdateAllocatedResourcesStatus).
+func (m *Manager) Status(pod *v1.Pod, c *v1.Container) []v1.ResourceStatus {
+	var out []v1.ResourceStatus
+	for _, use := range c.Resources.Claims {
+		info := m.infoOf(pod, use.Name)
+		if info == nil {
+			continue
+		}
+		s := v1.ResourceStatus{Name: v1.ResourceName("claim:" + use.Name)}
+		if use.Request != "" {
+			s.Name += v1.ResourceName("/" + use.Request)
+		}
+		for _, driver := range info.drivers() {
+			for _, d := range info.DriverState[driver].Devices {
+				if use.Request != "" && len(d.RequestNames) > 0 && !slices.Contains(d.RequestNames, resourceclaim.BaseRequestRef(use.Request)) {
+					continue
+				}
+				id := v1.ResourceID(fmt.Sprintf("%s/%s/%s", driver, d.PoolName, d.DeviceName))
+				if len(d.CDIDeviceIDs) > 0 {
+					id = v1.ResourceID(d.CDIDeviceIDs[0])
+				}
+				if !slices.ContainsFunc(s.Resources, func(h v1.ResourceHealth) bool { return h.ResourceID == id }) {
+					s.Resources = append(s.Resources, v1.ResourceHealth{ResourceID: id, Health: v1.ResourceHealthStatusUnknown})
+				}
+			}
+		}
+		if len(s.Resources) > 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// infoOf is the claim that a pod calls so; nil: it is not known here.
+func (m *Manager) infoOf(pod *v1.Pod, name string) *claimInfo {
+	for i := range pod.Spec.ResourceClaims {
+		if pod.Spec.ResourceClaims[i].Name != name {
+			continue
+		}
+		if claim, _, err := resourceclaim.Name(pod, &pod.Spec.ResourceClaims[i]); err == nil && claim != nil {
+			return m.claims[key{Namespace: pod.Namespace, Name: *claim}]
+		}
+	}
+	return nil
+}
