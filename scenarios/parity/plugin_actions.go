@@ -69,6 +69,10 @@ var pluginActions = map[string]pluginAction{
 	"volume":    {api: (*pluginPlay).createVolume},
 	"csi-start": {node: (*pluginPlay).startCSI},
 	"csi-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopCSI(a.Driver) }},
+	"claim":     {api: (*pluginPlay).createClaim},
+	"reserve":   {api: (*pluginPlay).reserve},
+	"dra-start": {node: (*pluginPlay).startDRA},
+	"dra-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopDRA(a.Driver) }},
 
 	"rules":     {node: (*pluginPlay).addRules},
 	"dev-start": {node: (*pluginPlay).startDevice},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
 
@@ -61,6 +62,14 @@ type PluginAction struct {
 
 	scriptedCSI
 	scriptedVolume
+
+	// Of claims, and of DRA drivers.
+	Spec       json.RawMessage                  `json:"spec"`
+	OwnerPod   string                           `json:"ownerPod"`
+	Allocation *resourcev1.AllocationResult     `json:"allocation"`
+	Claim      string                           `json:"claim"`
+	Pods       []string                         `json:"pods"`
+	Claims     map[string][]scriptedClaimDevice `json:"claims"`
 }
 
 // podOrName is a pod as it is created, or the name of one.

@@ -30,6 +30,8 @@ type scriptedFailure struct {
 	Delay   float64 `json:"delay"`
 	Code    string  `json:"code"`
 	Message string  `json:"msg"`
+	// ClaimError is a DRA driver's answer for each claim.
+	ClaimError string `json:"claimError"`
 }
 
 func scriptedDevices(list []scriptedDevice) []*pluginapi.Device {
@@ -84,7 +86,7 @@ func (p *pluginPlay) addRules(a *PluginAction) error {
 				return fmt.Errorf("rules: code: %w", err)
 			}
 		}
-		p.node.Plugins().AddRules(plugins.Rule{Plugin: r.Name, Method: r.Method, Match: r.Match, Times: r.Times, Delay: seconds(r.Delay), Code: code, Message: r.Message})
+		p.node.Plugins().AddRules(plugins.Rule{Plugin: r.Name, Method: r.Method, Match: r.Match, Times: r.Times, Delay: seconds(r.Delay), Code: code, Message: r.Message, ClaimError: r.ClaimError})
 	}
 	return nil
 }
