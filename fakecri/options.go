@@ -47,6 +47,10 @@ type Options struct {
 	// NoUserNamespaces has the handlers say that they can't give a pod its own
 	// users, as with runc before 1.2.
 	NoUserNamespaces bool
+	// CDI is what the machine's CDI files say: the environment ("NAME=value") that a device
+	// gives a container, by the device's full name. nil: the machine has any device, and it
+	// gives nothing.
+	CDI map[string][]string
 	// PodCIDR is the prefix that pod IPs come from. Default "10.244.0.0/24".
 	PodCIDR string
 

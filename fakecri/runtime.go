@@ -100,7 +100,7 @@ func New(opts Options) *Runtime {
 	}
 	r.exec = &streams.Execs{Loop: l, Calls: r.calls, Records: r.recs, Kernel: r.kern, Output: r.out, Warner: r.warner}
 	r.life = &lifecycle.Machine{
-		Loop: l, Handlers: lifecycle.HandlersOf(o.Handlers, o.NoUserNamespaces), NoUserNamespaces: o.NoUserNamespaces, Calls: r.calls, Records: r.recs, Images: r.images,
+		Loop: l, Handlers: lifecycle.HandlersOf(o.Handlers, o.NoUserNamespaces), NoUserNamespaces: o.NoUserNamespaces, CDI: o.CDI, Calls: r.calls, Records: r.recs, Images: r.images,
 		Files: r.files, Layers: r.disks, Kernel: r.kern, Accounts: r.use, Net: r.net, Runner: r.run,
 	}
 	r.view = &viewer{Runtime: r}

@@ -128,6 +128,9 @@ func (r *Machine) checkCreation(c *records.Container) error {
 	if err := r.Runner.CheckDevices(c.ID, config.Devices); err != nil {
 		return err
 	}
+	if err := r.injectCDI(c); err != nil {
+		return err
+	}
 	if err := r.Runner.CheckProfile(config.GetLinux().GetSecurityContext()); err != nil {
 		return status.Error(codes.Unknown, err.Error())
 	}

@@ -28,16 +28,19 @@ type Machine struct {
 	// RuntimeClass may name.
 	NoUserNamespaces bool
 	Handlers         []*runtimeapi.RuntimeHandler
-	Calls            *calls.Daemon
-	Records          *records.Store
-	Images           *images.Store
-	Files            *hostfiles.Files
-	Layers           *disk.Layers
-	Kernel           *podkernel.Node
-	Accounts         *accounts.Node
-	Net              *podnet.Net
-	Runner           *process.Runner
-	Event            func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
+	// CDI is the environment that a CDI device gives a container, by the device's name; nil:
+	// see injectCDI.
+	CDI      map[string][]string
+	Calls    *calls.Daemon
+	Records  *records.Store
+	Images   *images.Store
+	Files    *hostfiles.Files
+	Layers   *disk.Layers
+	Kernel   *podkernel.Node
+	Accounts *accounts.Node
+	Net      *podnet.Net
+	Runner   *process.Runner
+	Event    func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
 }
 
 // Usual are the names of the handlers that a runtime has if nothing else is said.
