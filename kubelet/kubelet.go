@@ -101,6 +101,7 @@ type Client interface {
 	volumemanager.Claims
 	csi.Client
 	dra.Client
+	dra.SliceClient
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never
@@ -186,7 +187,7 @@ type Options struct {
 	DevicePlugins cm.DevicePlugins
 	// PluginSockets are those of drivers (CSI, DRA); nil: there are none, and none come.
 	PluginSockets pluginmanager.Sockets
-	// DRAPlugins are the machine's DRA drivers; nil: it has none, and none come.
+	// DRAPlugins are the machine's DRA drivers; nil: they are those that register.
 	DRAPlugins cm.DRAPlugins
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,9 +51,13 @@ type containerManager struct {
 	cpuManager      *cpumanager.Manager
 	memoryManager   *memorymanager.Manager
 	deviceManager   *devicemanager.Manager
-	draManager      *dra.Manager
+	draManager      *dra.Manager // nil until it is needed: see claims
 	// ranBefore are the containers that ran when this kubelet started; nil: nobody asks.
 	ranBefore map[ranBefore]bool
+	// started is when the managers were.
+	started time.Time
+	// draPlugins are the DRA drivers that register; nil: none do.
+	draPlugins *dra.Plugins
 	// deviceHealth is told of pods whose devices changed, before their syncs.
 	deviceHealth func(uid types.UID)
 	// devicesChanged is told when the node's devices are not what they were.
@@ -108,10 +113,10 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.deviceManager = newDeviceManager(m, topo)
-	m.draManager = newDRAManager(m)
+	m.draPlugins = newDRAPlugins(m)
 	// Who gives out nothing has no hints to offer.
 	if m.opts.DevicePlugins != nil {
+		m.deviceManager = newDeviceManager(m, topo)
 		m.topologyManager.AddHintProvider(m.deviceManager)
 	}
 	if m.cpuManager.Static() {
@@ -134,8 +139,11 @@ func (m *containerManager) startManagers(ctx context.Context, skip func() bool) 
 		return err
 	}
 	m.startDevices(ctx)
-	if err := m.draManager.Start(); err != nil {
-		return err
+	m.started = m.l.Now()
+	if dra.HasState(m.fs, m.opts.RootDir) {
+		if _, err := m.claims(); err != nil {
+			return err
+		}
 	}
 	if m.cpuManager.Static() {
 		m.g.Until("cpu-manager", m.cfg.CPUManagerReconcilePeriod.Duration, 0, func(ctx context.Context) { m.reconcile(ctx) }).Elide(loop.Skip(skip))
@@ -247,13 +255,58 @@ func (m *containerManager) handleDevices(pods []types.UID) {
 	}
 }
 
-func newDRAManager(m *containerManager) *dra.Manager {
+// newDRAPlugins makes what DRA drivers register with; nil: none can.
+func newDRAPlugins(m *containerManager) *dra.Plugins {
+	if m.opts.DRAPlugins != nil || m.opts.PluginSockets == nil {
+		return nil
+	}
+	o := dra.PluginsConfig{Group: m.g, Sockets: m.opts.PluginSockets, NodeName: m.nodeName, Log: m.logf}
+	if m.client != nil {
+		o.Client = m.client
+	}
+	return dra.NewPlugins(o)
+}
+
+// claims returns the DRA manager, which is made when it is first needed: most nodes never
+// have a pod with claims.
+func (m *containerManager) claims() (*dra.Manager, error) {
+	if m.draManager != nil {
+		return m.draManager, nil
+	}
 	c := dra.Config{
-		Group: m.g, Plugins: m.opts.DRAPlugins, FS: m.fs, Dir: m.opts.RootDir,
+		Group: m.g, Plugins: m.opts.DRAPlugins, FS: m.fs, Dir: m.opts.RootDir, Started: m.started,
 		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady, Log: m.logf,
+	}
+	if m.draPlugins != nil {
+		c.Plugins = m.draPlugins
 	}
 	if m.client != nil {
 		c.Client = m.client
 	}
-	return dra.New(c)
+	made := dra.New(c)
+	if err := made.Start(); err != nil {
+		return nil, err
+	}
+	m.draManager = made
+	return made, nil
+}
+
+// prepareClaims has a pod's claims prepared.
+func (m *containerManager) prepareClaims(ctx context.Context, pod *v1.Pod) error {
+	if !dra.Has(pod) {
+		return nil
+	}
+	claims, err := m.claims()
+	if err != nil {
+		return err
+	}
+	return claims.Prepare(ctx, pod)
+}
+
+// claimStatus says how the devices of a container's claims are.
+func (m *containerManager) claimStatus(pod *v1.Pod, c *v1.Container) []v1.ResourceStatus {
+	if m.draManager == nil {
+		return nil
+	}
+	return m.draManager.Status(pod, c)
 }

@@ -50,7 +50,7 @@ type containerInputs struct {
 	users     *userns.Manager
 	pulls     *pullmanager.Manager
 	devices   *devicemanager.Manager
-	claims    *dra.Manager
+	claims    func() (*dra.Manager, error)
 }
 
 // GenerateRunContainerOptions is runopts.Generator's, with what devices need before the
@@ -232,7 +232,11 @@ func (in *containerInputs) addClaims(pod *v1.Pod, c *v1.Container, opts *kubecon
 	if len(c.Resources.Claims) == 0 {
 		return nil
 	}
-	names, err := in.claims.CDIDevices(pod, c)
+	claims, err := in.claims()
+	if err != nil {
+		return err
+	}
+	names, err := claims.CDIDevices(pod, c)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,11 @@ func (kl *Kubelet) PodResources() *podresources.Server {
 	if kl.containers == nil {
 		return nil
 	}
-	return &podresources.Server{ActivePods: kl.activePods, Devices: kl.containers.deviceManager}
+	s := &podresources.Server{ActivePods: kl.activePods, Devices: kl.containers.deviceManager}
+	if kl.containers.draManager != nil {
+		s.Claims = kl.containers.draManager
+	}
+	return s
 }
 
 // ready reports whether the kubelet has made its parts.

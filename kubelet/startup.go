@@ -172,7 +172,12 @@ func (kl *Kubelet) pluginHandlers() map[string]pluginmanager.Handler {
 	if kl.client != nil {
 		drivers.Client = kl.client
 	}
-	return map[string]pluginmanager.Handler{registerapi.CSIPlugin: csi.NewHandler(drivers)}
+	out := map[string]pluginmanager.Handler{registerapi.CSIPlugin: csi.NewHandler(drivers)}
+	if p := kl.containers.draPlugins; p != nil {
+		out[registerapi.DRAPlugin] = p
+		p.Start()
+	}
+	return out
 }
 
 // startPlugins starts the plugin manager, if plugins can be there.

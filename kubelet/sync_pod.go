@@ -306,5 +306,8 @@ func (sy *syncer) pullSecrets(ctx context.Context, pod *v1.Pod) (secrets []v1.Se
 // unprepareClaims gives a pod's claims back. Its containers have stopped, and its status
 // does not say so yet: who sees it may give the devices to others.
 func (sy *syncer) unprepareClaims(ctx context.Context, pod *v1.Pod) error {
+	if sy.containers.draManager == nil {
+		return nil
+	}
 	return sy.containers.draManager.Unprepare(ctx, pod)
 }

@@ -64,7 +64,7 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	kl.startSources()
 	kl.probes = newProbes(b, known, func() *kuberuntime.Manager { return kl.runtime })
 	kl.inputs = newContainerInputs(b, known, kl.node, kl.volumes)
-	kl.inputs.devices, kl.inputs.claims = kl.containers.deviceManager, kl.containers.draManager
+	kl.inputs.devices, kl.inputs.claims = kl.containers.deviceManager, kl.containers.claims
 	removals := &removalCounter{RuntimeService: kl.opts.RuntimeService}
 	if kl.runtime, err = kuberuntime.New(kl.runtimeOptions(removals)); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (kl *Kubelet) makeSyncer() {
 	if kl.client != nil {
 		kl.syncer.env.HostIPs = kl.node.hostIPs
 	}
-	kl.syncer.env.Claims = kl.containers.draManager.Status
+	kl.syncer.env.Claims = kl.containers.claimStatus
 	if kl.opts.DevicePlugins != nil {
 		kl.syncer.env.Devices = kl.containers.deviceManager.Status
 	}
@@ -195,18 +195,16 @@ func (kl *Kubelet) runtimeOptions(removals *removalCounter) kuberuntime.Options 
 		Changes: changes, Lean: lean, Metrics: kl.metrics,
 		Loop: kl.l, Group: kl.g, RuntimeService: removals, ImageService: kl.opts.ImageService,
 		Recorder: kl.recorder, PodStates: kl.workers, FS: kl.fs, Log: kl.log,
-		SandboxReady: kl.sandboxReady,
-
-		PrepareDynamicResources: kl.containers.draManager.Prepare,
-
-		Annotator:      kl.annotator,
-		Allocation:     kl.allocation,
-		Cgroups:        kl.containers.cgroups,
-		Affinity:       kl.containers.affinity(),
-		Reinspect:      func(uid types.UID) { kl.pleg.RequestReinspect(uid) },
-		Probes:         kl.probes.ForRuntime(),
-		Network:        kl.opts.Network,
-		RequestTimeout: cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
+		SandboxReady:            kl.sandboxReady,
+		PrepareDynamicResources: kl.containers.prepareClaims,
+		Annotator:               kl.annotator,
+		Allocation:              kl.allocation,
+		Cgroups:                 kl.containers.cgroups,
+		Affinity:                kl.containers.affinity(),
+		Reinspect:               func(uid types.UID) { kl.pleg.RequestReinspect(uid) },
+		Probes:                  kl.probes.ForRuntime(),
+		Network:                 kl.opts.Network,
+		RequestTimeout:          cfg.RuntimeRequestTimeout.Duration, PodLogsDir: cfg.PodLogsDir, RootDir: kl.opts.RootDir,
 		ContainerLogsDir: kl.opts.ContainerLogsDir,
 		Node: kuberuntime.NodeConfig{
 			CgroupsPerQOS: ptr.Deref(cfg.CgroupsPerQOS, true), CgroupRoot: path.Clean("/" + cfg.CgroupRoot),

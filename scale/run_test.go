@@ -240,7 +240,7 @@ func TestSnapshotOfOddPods(t *testing.T) {
 		"ephemeral containers are left out (1)",
 		"nodes are not ready: they are taken as ready (1)",
 		"nodes don't tell their capacity: what is missing is of a machine with 4 CPUs and 16Gi (1)",
-		"pods ask for what is not there: dynamic resources are not prepared yet (1)",
+		"pods claim devices, which a snapshot doesn't have: they run without (1)",
 		"pods have scheduling gates, and who would remove them is not there: they are scheduled (1)",
 		"volumes of storage outside the node are taken as empty directories (3)",
 		"volumes want files, directories, sockets or devices of their node: empty ones are made (3)",

@@ -331,8 +331,13 @@ func strip(p *v1.Pod, notes map[string]int) {
 		notes["pods have scheduling gates, and who would remove them is not there: they are scheduled"]++
 		p.Spec.SchedulingGates = nil
 	}
+	if len(p.Spec.ResourceClaims) > 0 {
+		notes["pods claim devices, which a snapshot doesn't have: they run without"]++
+		p.Spec.ResourceClaims = nil
+	}
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range list {
+			list[i].Resources.Claims = nil
 			hosts(&list[i], notes)
 			list[i].VolumeDevices = nil // they are of volumes that become directories
 		}

@@ -19,7 +19,7 @@ import (
 // below them by much may lower them.
 func TestEmptyNodes(t *testing.T) {
 	const (
-		maxLive    = 50_000 // bytes per node
+		maxLive    = 52_000 // bytes per node
 		maxGarbage = 25     // bytes per node-second
 		few, many  = 20, 120
 	)

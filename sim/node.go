@@ -317,7 +317,7 @@ func (n *Node) bringUp() {
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}
 		if n.plugins != nil {
-			opts.DevicePlugins, opts.DRAPlugins, opts.PluginSockets = n.plugins, n.plugins, n.plugins.Sockets()
+			opts.DevicePlugins, opts.PluginSockets = n.plugins, n.plugins.Sockets()
 		} else {
 			opts.DRAPlugins = plugins.AnyDRA{}
 		}
@@ -365,6 +365,9 @@ func (n *Node) end() {
 	}
 	n.group.Kill()
 	n.group, n.kubelet = nil, nil
+	if n.plugins != nil {
+		n.plugins.KubeletGone()
+	}
 }
 
 // StopKubelet kills the kubelet (SIGKILL); containers live on.

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/lists"
@@ -197,6 +198,22 @@ func (c *Client) GetResourceClaim(ctx context.Context, namespace, name string) (
 	return call(ctx, c, wire.Request{Verb: "get", Resource: "resourceclaims", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*resourcev1.ResourceClaim, error) {
 		return as[*resourcev1.ResourceClaim](s.Get(KindResourceClaim, namespace, name))
 	})
+}
+
+// DeleteResourceSlices deletes what drivers offer on a node: of one driver, or of all: "".
+func (c *Client) DeleteResourceSlices(ctx context.Context, nodeName, driver string) error {
+	_, err := call(ctx, c, wire.Request{Verb: "deletecollection", Resource: "resourceslices"}, func(s *store.Store, now time.Time) (struct{}, error) {
+		list, err := s.List(KindResourceSlice, "")
+		for _, o := range list {
+			spec := &o.(*resourcev1.ResourceSlice).Spec
+			if err != nil || spec.NodeName == nil || *spec.NodeName != nodeName || driver != "" && spec.Driver != driver {
+				continue
+			}
+			_, err = s.Delete(now, KindResourceSlice, "", o.GetName(), metav1.DeleteOptions{})
+		}
+		return struct{}{}, err
+	})
+	return err
 }
 
 // GetPersistentVolumeClaim returns a claim. Errors: NotFound.

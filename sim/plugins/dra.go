@@ -2,12 +2,11 @@ package plugins
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 )
@@ -21,74 +20,77 @@ type DRADriver struct {
 
 // draDriver is a driver's process.
 type draDriver struct {
-	h *Host
-	o DRADriver
+	drapb.UnimplementedDRAPluginServer
+	registerapi.UnimplementedRegistrationServer
+	h       *Host
+	o       DRADriver
+	sockets []*Server
 }
 
-// StartDRA starts a DRA driver, or one of the same name anew.
-func (h *Host) StartDRA(o DRADriver) { h.dra[o.Name] = &draDriver{h, o} }
+func (o *DRADriver) endpoint() string { return rootDir + "/plugins/" + o.Name + "/dra.sock" }
 
-// StopDRA has a driver go away.
+// StartDRA starts a DRA driver, or one of the same name anew, which offers itself to
+// kubelets.
+func (h *Host) StartDRA(o DRADriver) {
+	if d := h.dra[o.Name]; d != nil {
+		d.close()
+	}
+	d := &draDriver{h: h, o: o}
+	h.dra[o.Name] = d
+	d.sockets = []*Server{
+		h.Listen(o.endpoint(), o.Name, func(s *Server) { drapb.RegisterDRAPluginServer(s, d) }),
+		h.Listen(rootDir+"/plugins_registry/"+o.Name+"-reg.sock", o.Name, func(s *Server) { registerapi.RegisterRegistrationServer(s, d) }),
+	}
+}
+
+func (d *draDriver) close() {
+	for _, s := range d.sockets {
+		s.Close()
+	}
+}
+
+// StopDRA has a driver go away: its sockets are closed and removed.
 func (h *Host) StopDRA(name string) error {
-	if h.dra[name] == nil {
+	d := h.dra[name]
+	if d == nil {
 		return fmt.Errorf("there is no DRA driver %s", name)
 	}
 	delete(h.dra, name)
 	h.tell(Call{At: h.l.Now(), Plugin: name, Method: "(stopped)"})
+	d.close()
 	return nil
 }
 
-// DRAPlugin implements cm.DRAPlugins.
-func (h *Host) DRAPlugin(name string) cm.DRAPlugin {
-	if d := h.dra[name]; d != nil {
-		return d
-	}
-	return nil
+// GetInfo answers the kubelet's plugin manager.
+func (d *draDriver) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
+	return &registerapi.PluginInfo{Type: registerapi.DRAPlugin, Name: d.o.Name, Endpoint: d.o.endpoint(), SupportedVersions: []string{drapb.DRAPluginService}}, nil
 }
 
-// askDRA has a rule act on a call and answers it; claimError is what each of its claims
-// fails with.
-func askDRA[Resp proto.Message](d *draDriver, ctx context.Context, method string, req proto.Message, answer func(claimError string) Resp) (Resp, error) {
-	c := Call{At: d.h.l.Now(), Plugin: d.o.Name, Method: method, Req: req}
-	err := d.h.rule(ctx, d.o.Name, method, req)
-	var broken claimError
-	if errors.As(err, &broken) {
-		err = nil
-	}
-	var resp Resp
-	if err == nil {
-		resp = answer(string(broken))
-		c.Resp = resp
-	}
-	c.Took, c.Err = d.h.l.Since(c.At), err
-	d.h.tell(c)
-	return resp, err
+// NotifyRegistrationStatus answers the kubelet's plugin manager.
+func (d *draDriver) NotifyRegistrationStatus(context.Context, *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
+	return &registerapi.RegistrationStatusResponse{}, nil
 }
 
-// NodePrepareResources implements cm.DRAPlugin.
-func (d *draDriver) NodePrepareResources(ctx context.Context, req *drapb.NodePrepareResourcesRequest) (*drapb.NodePrepareResourcesResponse, error) {
-	return askDRA(d, ctx, "NodePrepareResources", req, func(claimError string) *drapb.NodePrepareResourcesResponse {
-		resp := &drapb.NodePrepareResourcesResponse{Claims: map[string]*drapb.NodePrepareResourceResponse{}}
-		for _, c := range req.Claims {
-			r := &drapb.NodePrepareResourceResponse{Error: claimError}
-			if claimError == "" && d.o.Devices != nil {
-				r.Devices = d.o.Devices(c)
-			}
-			resp.Claims[c.Uid] = r
+// NodePrepareResources implements drapb.DRAPluginServer.
+func (d *draDriver) NodePrepareResources(_ context.Context, req *drapb.NodePrepareResourcesRequest) (*drapb.NodePrepareResourcesResponse, error) {
+	resp := &drapb.NodePrepareResourcesResponse{Claims: map[string]*drapb.NodePrepareResourceResponse{}}
+	for _, c := range req.Claims {
+		r := &drapb.NodePrepareResourceResponse{Error: d.h.broken}
+		if r.Error == "" && d.o.Devices != nil {
+			r.Devices = d.o.Devices(c)
 		}
-		return resp
-	})
+		resp.Claims[c.Uid] = r
+	}
+	return resp, nil
 }
 
-// NodeUnprepareResources implements cm.DRAPlugin.
-func (d *draDriver) NodeUnprepareResources(ctx context.Context, req *drapb.NodeUnprepareResourcesRequest) (*drapb.NodeUnprepareResourcesResponse, error) {
-	return askDRA(d, ctx, "NodeUnprepareResources", req, func(claimError string) *drapb.NodeUnprepareResourcesResponse {
-		resp := &drapb.NodeUnprepareResourcesResponse{Claims: map[string]*drapb.NodeUnprepareResourceResponse{}}
-		for _, c := range req.Claims {
-			resp.Claims[c.Uid] = &drapb.NodeUnprepareResourceResponse{Error: claimError}
-		}
-		return resp
-	})
+// NodeUnprepareResources implements drapb.DRAPluginServer.
+func (d *draDriver) NodeUnprepareResources(_ context.Context, req *drapb.NodeUnprepareResourcesRequest) (*drapb.NodeUnprepareResourcesResponse, error) {
+	resp := &drapb.NodeUnprepareResourcesResponse{Claims: map[string]*drapb.NodeUnprepareResourceResponse{}}
+	for _, c := range req.Claims {
+		resp.Claims[c.Uid] = &drapb.NodeUnprepareResourceResponse{Error: d.h.broken}
+	}
+	return resp, nil
 }
 
 // AnyDRA is a machine on which every DRA driver is registered and prepares any claim at

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -35,6 +36,7 @@ type Host struct {
 	devices map[string]*device // by resource
 	order   []string           // of devices
 	dra     map[string]*draDriver
+	broken  string // what claims fail with in the call that is being answered
 	// register is that of the kubelet that runs; nil: none does.
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
 	servers  []*Server // in the order in which they came
@@ -79,6 +81,12 @@ func call[Resp proto.Message](h *Host, ctx context.Context, plugin, method strin
 	c := Call{At: h.l.Now(), Plugin: plugin, Method: method, Req: req}
 	var resp Resp
 	err := h.rule(ctx, plugin, method, req)
+	// A claim's error is in the driver's answer, which takes no time.
+	var broken claimError
+	if errors.As(err, &broken) {
+		h.broken, err = string(broken), nil
+		defer func() { h.broken = "" }()
+	}
 	if err == nil {
 		if resp, err = answer(); err == nil {
 			c.Resp = resp

@@ -19,10 +19,17 @@ type DevicesProvider interface {
 	Healthy() []*podresources.ContainerDevices
 }
 
+// ClaimsProvider knows of the devices that containers have by claims.
+type ClaimsProvider interface {
+	DynamicResources(pod *v1.Pod, c *v1.Container) []*podresources.DynamicResource
+}
+
 // Server answers. Only pods that are active have resources.
 type Server struct {
 	ActivePods func() []*v1.Pod
 	Devices    DevicesProvider
+	// Claims is nil while no pod has any.
+	Claims ClaimsProvider
 }
 
 // List returns what all pods have.
@@ -54,7 +61,11 @@ func (r *Server) GetAllocatableResources() *podresources.AllocatableResourcesRes
 func (r *Server) of(pod *v1.Pod) *podresources.PodResources {
 	out := &podresources.PodResources{Name: pod.Name, Namespace: pod.Namespace}
 	add := func(c *v1.Container) {
-		out.Containers = append(out.Containers, &podresources.ContainerResources{Name: c.Name, Devices: r.Devices.Devices(pod.UID, c.Name)})
+		has := &podresources.ContainerResources{Name: c.Name, Devices: r.Devices.Devices(pod.UID, c.Name)}
+		if r.Claims != nil {
+			has.DynamicResources = r.Claims.DynamicResources(pod, c)
+		}
+		out.Containers = append(out.Containers, has)
 	}
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {

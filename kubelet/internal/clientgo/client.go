@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -198,6 +199,18 @@ func (c *Client) GetResourceClaim(ctx context.Context, namespace, name string) (
 	return loop.Await(ctx, func(ctx context.Context) (*resourcev1.ResourceClaim, error) {
 		return c.main.ResourceV1().ResourceClaims(namespace).Get(ctx, name, metav1.GetOptions{})
 	})
+}
+
+// DeleteResourceSlices deletes what drivers offer on a node: of one driver, or of all: "".
+func (c *Client) DeleteResourceSlices(ctx context.Context, nodeName, driver string) error {
+	set := fields.Set{resourcev1.ResourceSliceSelectorNodeName: nodeName}
+	if driver != "" {
+		set[resourcev1.ResourceSliceSelectorDriver] = driver
+	}
+	_, err := loop.Await(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.main.ResourceV1().ResourceSlices().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: set.String()})
+	})
+	return err
 }
 
 // GetPersistentVolumeClaim asks the API server. Errors: NotFound.

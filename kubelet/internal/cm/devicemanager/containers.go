@@ -101,10 +101,10 @@ type RunOptions struct {
 // (deviceRunContainerOptions); nil: it has none. Where two say something about the same
 // name, the first resource counts.
 func (m *Manager) RunOptions(pod types.UID, container string) *RunOptions {
-	resources := m.pods[pod][container]
-	if resources == nil {
+	if m == nil || m.pods[pod][container] == nil {
 		return nil
 	}
+	resources := m.pods[pod][container]
 	o := &RunOptions{Annotations: map[string]string{}}
 	for _, name := range sets.List(sets.KeySet(resources)) {
 		o.add(resources[name].response)
@@ -162,6 +162,9 @@ func (m *Manager) Status(pod types.UID, container string) []v1.ResourceStatus {
 
 // Devices are a container's, each by itself, with the NUMA nodes that it is near.
 func (m *Manager) Devices(pod types.UID, container string) []*podresources.ContainerDevices {
+	if m == nil {
+		return nil
+	}
 	var out []*podresources.ContainerDevices
 	resources := m.pods[pod][container]
 	for _, name := range sets.List(sets.KeySet(resources)) {
@@ -181,6 +184,9 @@ func (m *Manager) Devices(pod types.UID, container string) []*podresources.Conta
 
 // Healthy are all devices that could be given out, or are.
 func (m *Manager) Healthy() []*podresources.ContainerDevices {
+	if m == nil {
+		return nil
+	}
 	var out []*podresources.ContainerDevices
 	for _, name := range sets.List(sets.KeySet(m.resources)) {
 		r := m.resources[name]

@@ -22,7 +22,7 @@ const Dir = "device-plugins"
 // Config are what a Manager is made of.
 type Config struct {
 	Group *loop.Group
-	// Plugins are the machine's; nil: there are none, and none come.
+	// Plugins are the machine's.
 	Plugins cm.DevicePlugins
 	// NUMANodes are the machine's, by ID.
 	NUMANodes []int
@@ -44,7 +44,8 @@ type Config struct {
 	Log func(format string, args ...any)
 }
 
-// Manager is one kubelet's device manager. It is for use on one loop.
+// Manager is one kubelet's device manager. It is for use on one loop. A nil one has no
+// devices.
 type Manager struct {
 	c Config
 	// resources are those that plugins have registered, or had before a restart.
@@ -71,9 +72,6 @@ func New(c Config) *Manager {
 // Start takes over what the checkpoint says, and has plugins register. A checkpoint that
 // can't be read is as none.
 func (m *Manager) Start() {
-	if m.c.Plugins == nil {
-		return
-	}
 	if err := m.readCheckpoint(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.log("Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date: %v", err)
 	}
@@ -83,7 +81,7 @@ func (m *Manager) Start() {
 // Active reports whether anything could be given out, or was: who asks for it each time
 // needn't otherwise.
 func (m *Manager) Active() bool {
-	return len(m.resources) > 0 || len(m.allocated) > 0 || len(m.lost) > 0
+	return m != nil && (len(m.resources) > 0 || len(m.allocated) > 0 || len(m.lost) > 0)
 }
 
 // Knows reports whether a resource is one of device plugins.
@@ -110,7 +108,7 @@ func (m *Manager) InUse(pod types.UID) v1.ResourceList {
 // when all sources are known, or a pod whose source is late would lose its devices at a
 // restart of the kubelet.
 func (m *Manager) RemoveStale() {
-	if len(m.pods) == 0 || !m.c.SourcesReady() {
+	if m == nil || len(m.pods) == 0 || !m.c.SourcesReady() {
 		return
 	}
 	active := map[types.UID]bool{}

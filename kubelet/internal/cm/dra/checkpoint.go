@@ -29,6 +29,12 @@ type checkpointData struct {
 	ClaimInfoStateList []claimState
 }
 
+// HasState reports whether an earlier kubelet left a checkpoint.
+func HasState(files FS, dir string) bool {
+	_, err := files.ReadFile(path.Join(dir, stateFile))
+	return err == nil
+}
+
 // writeCheckpoint keeps the claims for the next kubelet.
 func (m *Manager) writeCheckpoint() error {
 	d := checkpointData{
@@ -74,7 +80,7 @@ func (m *Manager) readCheckpoint() error {
 		return fmt.Errorf("reading %s: %w", stateFile, err)
 	}
 	for _, c := range d.ClaimInfoStateList {
-		m.claims[key{Namespace: c.Namespace, Name: c.ClaimName}] = &claimInfo{claimState: c}
+		m.know(key{Namespace: c.Namespace, Name: c.ClaimName}, &claimInfo{claimState: c})
 	}
 	return nil
 }

@@ -47,6 +47,8 @@ type Config struct {
 	ActivePods func() []*v1.Pod
 	// SourcesReady reports whether ActivePods can be all there are.
 	SourcesReady func() bool
+	// Started is when the kubelet was.
+	Started time.Time
 	// Log takes log lines.
 	Log func(format string, args ...any)
 }
@@ -56,21 +58,17 @@ type Config struct {
 type Manager struct {
 	c      Config
 	claims map[key]*claimInfo
-	// reconciler runs while there are claims.
+	// reconciler runs while there are claims; nil: there were none yet.
 	reconciler *loop.Timer
-	started    time.Time
 }
 
 // New returns a manager.
 func New(c Config) *Manager {
-	m := &Manager{c: c, claims: map[key]*claimInfo{}}
-	m.reconciler = c.Group.NewTimer("dra-manager", func() { c.Group.Go("dra-manager", m.reconcile) })
-	return m
+	return &Manager{c: c}
 }
 
 // Start takes over what the checkpoint says.
 func (m *Manager) Start() error {
-	m.started = m.c.Group.Loop().Now()
 	err := m.readCheckpoint()
 	m.armReconciler()
 	return err
@@ -78,9 +76,23 @@ func (m *Manager) Start() error {
 
 // armReconciler has the next pass come at its time, if there is anything for it to find.
 func (m *Manager) armReconciler() {
-	if len(m.claims) > 0 && !m.reconciler.Set() {
-		m.reconciler.Reset(reconcilePeriod - m.c.Group.Loop().Since(m.started)%reconcilePeriod)
+	if len(m.claims) == 0 {
+		return
 	}
+	if m.reconciler == nil {
+		m.reconciler = m.c.Group.NewTimer("dra-manager", func() { m.c.Group.Go("dra-manager", m.reconcile) })
+	}
+	if !m.reconciler.Set() {
+		m.reconciler.Reset(reconcilePeriod - m.c.Group.Loop().Since(m.c.Started)%reconcilePeriod)
+	}
+}
+
+// know takes a claim in. A node that has none has no room for them.
+func (m *Manager) know(k key, info *claimInfo) {
+	if m.claims == nil {
+		m.claims = map[key]*claimInfo{}
+	}
+	m.claims[k] = info
 }
 
 // plugin returns a driver.
@@ -91,6 +103,11 @@ func (m *Manager) plugin(name string) (cm.DRAPlugin, error) {
 		}
 	}
 	return nil, fmt.Errorf("DRA driver %s is not registered", name)
+}
+
+// Has reports whether a pod has claims.
+func Has(pod *v1.Pod) bool {
+	return len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil
 }
 
 // podClaims are a pod's claims: those of its spec, and that of its extended resources.
@@ -131,7 +148,7 @@ func (m *Manager) prepare(ctx context.Context, pod *v1.Pod, claims []v1.PodResou
 	for _, info := range infos {
 		k := key{Namespace: info.Namespace, Name: info.ClaimName}
 		if known := m.claims[k]; known == nil {
-			m.claims[k] = info
+			m.know(k, info)
 		} else if known.ClaimUID != info.ClaimUID {
 			return fmt.Errorf("old ResourceClaim with same name %s and different UID %s still exists (previous pod force-deleted?!)", info.ClaimName, known.ClaimUID)
 		} else {

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // Status says how the devices are that a container has by claims. Nobody tells of their
@@ -54,4 +55,28 @@ func (m *Manager) infoOf(pod *v1.Pod, name string) *claimInfo {
 		}
 	}
 	return nil
+}
+
+// DynamicResources are the devices that a container has by claims, as the pod resources
+// API tells them (GetContainerClaimInfos).
+func (m *Manager) DynamicResources(pod *v1.Pod, c *v1.Container) []*podresources.DynamicResource {
+	var out []*podresources.DynamicResource
+	for _, use := range c.Resources.Claims {
+		info := m.infoOf(pod, use.Name)
+		if info == nil {
+			continue
+		}
+		r := &podresources.DynamicResource{ClaimName: info.ClaimName, ClaimNamespace: info.Namespace}
+		for _, driver := range info.drivers() {
+			for _, d := range info.DriverState[driver].Devices {
+				has := &podresources.ClaimResource{DriverName: driver, PoolName: d.PoolName, DeviceName: d.DeviceName}
+				for _, id := range d.CDIDeviceIDs {
+					has.CdiDevices = append(has.CdiDevices, &podresources.CDIDevice{Name: id})
+				}
+				r.ClaimResources = append(r.ClaimResources, has)
+			}
+		}
+		out = append(out, r)
+	}
+	return out
 }
