@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/drydock-sim/drydock/sim"
@@ -31,6 +32,7 @@ type PluginObservation struct {
 	CSINode   []CSINodeSeen              `json:"csiNode,omitempty"`
 	Tokens    []TokenSeen                `json:"tokenRequests,omitempty"`
 	Snapshots []SnapshotSeen             `json:"snapshots,omitempty"`
+	Slices    []SliceSeen                `json:"resourceSlices,omitempty"`
 }
 
 // PluginCall is a call to a plugin, or of one.
@@ -55,6 +57,13 @@ type ResourcesSeen struct {
 type CapacitySeen struct {
 	Capacity    string `json:"capacity,omitempty"`
 	Allocatable string `json:"allocatable,omitempty"`
+}
+
+// SliceSeen is a ResourceSlice of the case's driver that came or went.
+type SliceSeen struct {
+	At   float64 `json:"at"`
+	What string  `json:"what"`
+	Name string  `json:"name"`
 }
 
 // TokenSeen is a TokenRequest of the kubelet's. ExpiresAfter is in seconds.
@@ -107,7 +116,7 @@ type createdKey struct {
 func newPluginObserver(c *PluginCase, cl *sim.Cluster, n *sim.Node, warn func(string)) *pluginObserver {
 	o := &pluginObserver{c: c, node: n, pods: newObserver(cl, nodeUpBefore, warn), created: map[createdKey]*ConfigSeen{}}
 	o.pods.plugins = true
-	cl.API().OnChange(o.change, apiserver.KindNode)
+	cl.API().OnChange(o.change, apiserver.KindNode, apiserver.KindResourceSlice)
 	cl.API().OnChange(o.seeCSINode, apiserver.KindCSINode)
 	cl.API().Tokens().Observe = o.seeToken
 	for at := time.Duration(0); at <= c.watched(); at += snapshots {
@@ -221,6 +230,7 @@ func (o *pluginObserver) seeCreated(c sim.Created) {
 
 // change notes what the node's status says of the case's resources.
 func (o *pluginObserver) change(c apiserver.Change) {
+	o.seeSlice(c)
 	n, ok := c.New.(*v1.Node)
 	if !ok {
 		return
@@ -244,6 +254,15 @@ func (o *pluginObserver) change(c apiserver.Change) {
 		return
 	}
 	o.seen.Resources = append(o.seen.Resources, seen)
+}
+
+// seeSlice notes what a driver of the case offers, and no longer does.
+func (o *pluginObserver) seeSlice(c apiserver.Change) {
+	s, ok := c.New.(*resourcev1.ResourceSlice)
+	if !ok || !slices.Contains(o.c.Plugins, s.Spec.Driver) {
+		return
+	}
+	o.seen.Slices = append(o.seen.Slices, SliceSeen{o.pods.at(o.pods.c.API().Loop().Now()), strings.ToLower(string(c.Type)), s.Name})
 }
 
 // seeToken notes a request for a token that names a pod.
@@ -294,6 +313,11 @@ func (o *pluginObserver) snapshot() {
 			}
 			checkpoint.Checksum = "<number>"
 			add("device-checkpoint", checkpoint)
+		}
+	}
+	if data, err := o.node.FS().ReadFile("/var/lib/kubelet/dra_manager_state"); err == nil {
+		if value := draState(data); value != nil {
+			add("dra-state", value)
 		}
 	}
 	if k := o.node.Kubelet(); k != nil {

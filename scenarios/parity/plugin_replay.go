@@ -31,6 +31,10 @@ func (c *PluginCase) Replay(opts Options) (*PluginObservation, error) {
 	}
 	options.Plugins = &plugins.Options{Observe: func(call plugins.Call) { o.seeCall(call) }}
 	options.Created = func(call sim.Created) { o.seeCreated(call) }
+	options.Runtime.CDI = map[string][]string{}
+	for _, device := range [...]string{"c0", "c1", "c2", "c3", "d0", "d1", "d2", "d3"} {
+		options.Runtime.CDI["plugin.test/dev="+device] = []string{"CDI_" + device + "=1"}
+	}
 	if n := c.Machine.NUMANodes; n > 0 {
 		options.Topology = numaNodes(n, options.Capacity.Memory())
 	}
