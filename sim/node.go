@@ -316,6 +316,7 @@ func (n *Node) bringUp() {
 		opts.MachineStats, opts.OOM = machine, machine
 		opts.Cgroups = cgroups{memory: n.rt.SetPodsMemoryLimit, pids: n.rt.SetPodsPIDLimit}
 		opts.Logind = logindClient{&n.logind, g}
+		opts.Unsupported = n.unregistered
 		if n.plugins != nil {
 			opts.DevicePlugins, opts.PluginSockets = n.plugins, n.plugins.Sockets()
 		} else {
