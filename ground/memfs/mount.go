@@ -8,8 +8,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 )
 
-// mount is a tmpfs over a directory. point is the directory below, root what is seen there
-// instead.
+// mount is a tmpfs or a tree over a directory. point is the directory below, root what is seen
+// there instead.
 type mount struct {
 	point *node
 	root  *node
@@ -24,6 +24,20 @@ func (f *FS) MountTmpfs(name string) error { return f.MountTmpfsSize(name, 0) }
 // MountTmpfsSize is MountTmpfs with a limit in bytes, beyond which writing
 // gives ENOSPC; 0 means none. The limit is of blocks, as df shows it.
 func (f *FS) MountTmpfsSize(name string, size int64) error {
+	return mountRoot(f, name, &node{mode: fs.ModeDir | 0o777, mtime: f.vol.now()}, size)
+}
+
+// Tree is a directory that is on no disk. Wherever it is mounted the same files are seen, also
+// in several file systems, as long as all of them are used on one loop. It outlives mounts.
+type Tree struct{ root *node }
+
+// NewTree returns an empty tree.
+func NewTree(perm fs.FileMode) *Tree { return &Tree{&node{mode: fs.ModeDir | perm.Perm()}} }
+
+// Mount mounts the tree over a directory, which is made if there is none.
+func (t *Tree) Mount(f *FS, name string) error { return mountRoot(f, name, t.root, 0) }
+
+func mountRoot(f *FS, name string, root *node, size int64) error {
 	if err := f.MkdirAll(name, 0o755); err != nil {
 		return err
 	}
@@ -38,14 +52,13 @@ func (f *FS) MountTmpfsSize(name string, size int64) error {
 		return pathError("mount", name, errno)
 	}
 	pl = f.mine(pl, true)
-	root := &node{name: pl.n.name, mode: fs.ModeDir | 0o777, mtime: f.vol.now()}
 	pl.n.mounted = true
 	f.vol.mounts = append(f.vol.mounts, mount{pl.n, root, f.full(pl.path), size})
 	f.changed(pl.path, true)
 	return nil
 }
 
-// Unmount takes a tmpfs away, with what it holds.
+// Unmount takes a tmpfs away, with what it holds, or a tree.
 func (f *FS) Unmount(name string) error {
 	pl, errno := f.walk(name, true)
 	switch {

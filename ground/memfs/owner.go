@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/drydock-sim/drydock/ground/linux"
 )
 
 // exts returns what is kept for few files, or nil. Callers must not write to what it returns
@@ -33,6 +35,19 @@ func (n *node) owner() (uid, gid uint32) {
 		return e.uid, e.gid
 	}
 	return 0, 0
+}
+
+// Owner returns the owner and group of a file.
+func (t *part) Owner(name string) (uid, gid int, err error) {
+	pl, errno := t.walk(name, true)
+	if errno == 0 && pl.n == nil {
+		errno = linux.ENOENT
+	}
+	if errno != 0 {
+		return 0, 0, pathError("stat", name, errno)
+	}
+	u, g := t.vol.shown(pl.n).owner()
+	return int(u), int(g), nil
 }
 
 // setMode sets the bits that Chmod does; all names of a file share them.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
@@ -190,6 +191,19 @@ func (f *FS) Readlink(name string) (string, error) { return os.Readlink(name) }
 
 // Chmod implements filesystem.FS.
 func (f *FS) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode&permBits) }
+
+// Owner implements filesystem.FS.
+func (f *FS) Owner(name string) (uid, gid int, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, fmt.Errorf("owner of %s: %w", name, errors.ErrUnsupported)
+	}
+	return int(st.Uid), int(st.Gid), nil
+}
 
 // Lchown implements filesystem.FS.
 func (f *FS) Lchown(name string, uid, gid int) error { return os.Lchown(name, uid, gid) }

@@ -43,6 +43,8 @@ type FS interface {
 	// Lchown sets the owner and group of a file, or of a symbolic link itself;
 	// -1 leaves one as it is.
 	Lchown(name string, uid, gid int) error
+	// Owner returns the owner and group of a file.
+	Owner(name string) (uid, gid int, err error)
 	// Usage returns the bytes and the number of inodes at and below a path, as
 	// du counts them, without other mounts below it.
 	Usage(name string) (bytes, inodes int64)
