@@ -59,6 +59,8 @@ const (
 	KindPersistentVolume        = kinds.PersistentVolume
 	KindPersistentVolumeClaim   = kinds.PersistentVolumeClaim
 	KindCSINode                 = kinds.CSINode
+	KindCSIDriver               = kinds.CSIDriver
+	KindVolumeAttachment        = kinds.VolumeAttachment
 	KindResourceClaim           = kinds.ResourceClaim
 	KindResourceClaimTemplate   = kinds.ResourceClaimTemplate
 	KindResourceSlice           = kinds.ResourceSlice

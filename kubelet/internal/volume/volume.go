@@ -65,12 +65,17 @@ type Request struct {
 	// FSGroup is the pod's fsGroup; FSUser the user that all its containers run
 	// as, if they agree.
 	FSGroup, FSUser *int64
+	// PV is what the pod's claim is bound to, if the plugin is a DeviceMounter; nil: the
+	// volume is the pod's own. ReadOnly is as the pod uses the claim.
+	PV       *v1.PersistentVolume
+	ReadOnly bool
 	// Inputs is set by a plugin that requires remounts: the objects that it
 	// made the content of, see Remounter.
 	Inputs []any
 }
 
-// Plugin is a kind of volume. Its methods but SetUp never wait.
+// Plugin is a kind of volume. Only SetUp and TearDown of a Waiter wait, and SetUp of a
+// Remounter.
 type Plugin interface {
 	// Name is the plugin's, as kubernetes.io/empty-dir.
 	Name() string
@@ -83,7 +88,7 @@ type Plugin interface {
 	// SetUp makes the volume, or brings it up to date. It may be repeated.
 	SetUp(ctx context.Context, r *Request) error
 	// TearDown removes the volume of that name. It may be repeated.
-	TearDown(uid types.UID, name string) error
+	TearDown(ctx context.Context, uid types.UID, name string) error
 	// InPodDir reports whether the volumes are in the pods' directories, where a
 	// new kubelet finds them.
 	InPodDir() bool
@@ -98,6 +103,70 @@ type Remounter interface {
 	// told without waiting. The pod itself is not among them.
 	Inputs(pod *v1.Pod, v *v1.Volume) ([]any, bool)
 }
+
+// Waiter is a Plugin whose SetUp and TearDown may wait: for a driver.
+type Waiter interface {
+	Plugin
+	Waits()
+}
+
+// DeviceMounter is a Waiter that has volumes of their own, PersistentVolumes: they are
+// attached to the node, if they can be, and mounted for the node (staged) before they are
+// mounted for pods. It is upstream's AttachableVolumePlugin and DeviceMountableVolumePlugin.
+type DeviceMounter interface {
+	Waiter
+	// HasVolume reports whether a volume is of this kind.
+	HasVolume(pv *v1.PersistentVolume) bool
+	// VolumeName is a volume's name in the node's status.
+	VolumeName(pv *v1.PersistentVolume) v1.UniqueVolumeName
+	// Facts asks what is to be done with a pod's volume; pv is nil of the pod's own. Of
+	// those it may wait.
+	Facts(ctx context.Context, v *v1.Volume, pv *v1.PersistentVolume) (Facts, error)
+	// MountedPath is where a volume is for a pod.
+	MountedPath(uid types.UID, pv *v1.PersistentVolume) string
+	// MountDevice mounts a volume for the node. It may be repeated.
+	MountDevice(ctx context.Context, r *Request, attached bool) error
+	// UnmountDevice undoes MountDevice.
+	UnmountDevice(ctx context.Context, name v1.UniqueVolumeName) error
+	// Reconstruct reads what an earlier kubelet noted of a pod's volume by its directory:
+	// the name that it has in the node's status, "" of a pod's own.
+	Reconstruct(dir string) (v1.UniqueVolumeName, error)
+	// Expand makes a volume larger that a pod uses; false: there is nothing to do.
+	Expand(ctx context.Context, r *Request) (bool, error)
+	// Stats asks how much there is in a volume that is mounted for a pod by its name; false:
+	// nobody can tell.
+	Stats(ctx context.Context, uid types.UID, name string) (Stats, bool, error)
+}
+
+// Stats is how much there is in a volume, in bytes and inodes.
+type Stats struct {
+	Capacity, Used, Available      int64
+	Inodes, InodesUsed, InodesFree int64
+}
+
+// Facts of a volume of a DeviceMounter.
+type Facts struct {
+	// Attaches: it has to be attached before it is mounted.
+	Attaches bool
+	// Republish: it is set up again at each sync of its pod.
+	Republish bool
+}
+
+// UncertainError is that of an operation which may still have its effect.
+type UncertainError struct{ Err error }
+
+func (e *UncertainError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UncertainError) Unwrap() error { return e.Err }
+
+// TransientError is that of an operation which was not begun.
+type TransientError struct{ Err error }
+
+func (e *TransientError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *TransientError) Unwrap() error { return e.Err }
 
 // EscapeName is a plugin's name as that of a directory.
 func EscapeName(plugin string) string { return strings.ReplaceAll(plugin, "/", "~") }

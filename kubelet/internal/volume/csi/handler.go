@@ -1,7 +1,7 @@
 // Package csi takes in drivers of CSI that register with the kubelet, and tells the API of
-// them: in the CSINode object, and by the node's annotation and topology labels. It mirrors
-// the registration of upstream's pkg/volume/csi and its nodeinfomanager. Volumes of drivers
-// are not mounted yet.
+// them: in the CSINode object, and by the node's annotation and topology labels. It is also
+// the plugin of the drivers' volumes: it has drivers stage them for the node and publish them
+// to pods. It mirrors upstream's pkg/volume/csi and its nodeinfomanager.
 package csi
 
 import (
@@ -44,7 +44,7 @@ type Handler struct {
 }
 
 // NewHandler returns a handler that knows no driver.
-func NewHandler(o Options) *Handler { return &Handler{o, map[string]driver{}} }
+func NewHandler(o Options) *Handler { return &Handler{o: o} }
 
 // text makes the words of an error or a log line, as upstream's plugin begins them.
 func text(format string, args ...any) string {
@@ -81,6 +81,9 @@ func (h *Handler) RegisterPlugin(ctx context.Context, name, endpoint string, ver
 	v, err := h.highest("RegisterPlugin", name, versions)
 	if err != nil {
 		return err
+	}
+	if h.drivers == nil {
+		h.drivers = map[string]driver{}
 	}
 	h.drivers[name] = driver{endpoint, v}
 	info, err := h.nodeInfo(ctx, endpoint)

@@ -26,6 +26,9 @@ type Client interface {
 	GetCSINode(ctx context.Context, name string) (*storagev1.CSINode, error)
 	CreateCSINode(ctx context.Context, node *storagev1.CSINode) (*storagev1.CSINode, error)
 	UpdateCSINode(ctx context.Context, node *storagev1.CSINode) (*storagev1.CSINode, error)
+	GetCSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error)
+	GetVolumeAttachment(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
+	GetSecret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 
 // nodeIDs is the annotation that has the drivers' names for the node, as JSON by driver.
@@ -68,7 +71,10 @@ func (h *Handler) install(ctx context.Context, name string, info *csispec.NodeGe
 	if err != nil {
 		return fmt.Errorf("error updating Node object with CSI driver node info: error updating node: %w", err)
 	}
-	spec := storagev1.CSINodeDriver{Name: name, NodeID: info.NodeId, TopologyKeys: sets.List(sets.KeySet(topology))}
+	spec := storagev1.CSINodeDriver{Name: name, NodeID: info.NodeId}
+	if len(topology) > 0 {
+		spec.TopologyKeys = sets.List(sets.KeySet(topology))
+	}
 	if n := info.MaxVolumesPerNode; n > 0 {
 		count := int32(min(n, math.MaxInt32))
 		spec.Allocatable = &storagev1.VolumeNodeResources{Count: &count}

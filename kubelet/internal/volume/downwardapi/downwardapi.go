@@ -45,7 +45,7 @@ func (p *Plugin) ReadOnly() bool { return true }
 func (p *Plugin) InPodDir() bool { return true }
 
 // SetUp implements volume.Plugin.
-func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
+func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	source := r.Volume.DownwardAPI
 	data, err := CollectData(p.host, source.Items, r.Pod, source.DefaultMode)
 	if err != nil {
@@ -55,11 +55,11 @@ func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
 	r.Inputs, _ = p.Inputs(r.Pod, r.Volume)
 	return util.SetUpContent(p.host, r, func() error {
 		return emptydir.SetUpWrapped(p.host, r, v1.StorageMediumMemory)
-	}, func() error { return p.TearDown(r.Pod.UID, r.Volume.Name) }, data)
+	}, func() error { return p.TearDown(ctx, r.Pod.UID, r.Volume.Name) }, data)
 }
 
 // TearDown implements volume.Plugin.
-func (p *Plugin) TearDown(uid types.UID, name string) error {
+func (p *Plugin) TearDown(_ context.Context, uid types.UID, name string) error {
 	return emptydir.TearDownWrapped(p.host, uid, p.host.VolumeDir(uid, PluginName, name), name)
 }
 

@@ -58,7 +58,7 @@ func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
 }
 
 // TearDown implements volume.Plugin.
-func (p *Plugin) TearDown(uid types.UID, name string) error {
+func (p *Plugin) TearDown(_ context.Context, uid types.UID, name string) error {
 	return tearDown(p.host, uid, p.host.VolumeDir(uid, PluginName, name), name)
 }
 

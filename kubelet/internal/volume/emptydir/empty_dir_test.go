@@ -104,13 +104,13 @@ func TestMedia(t *testing.T) {
 		if _, err := files.Stat(r.Dir + "/f"); err != nil {
 			t.Error(err)
 		}
-		if err := p.TearDown("u", "d"); err != nil || files.Mounted(r.Dir) {
+		if err := p.TearDown(context.Background(), "u", "d"); err != nil || files.Mounted(r.Dir) {
 			t.Error(err)
 		}
 		if _, err := files.Stat(r.Dir); err == nil {
 			t.Error("the directory is there")
 		}
-		if err := p.TearDown("u", "d"); err != nil {
+		if err := p.TearDown(context.Background(), "u", "d"); err != nil {
 			t.Error(err)
 		}
 		l.Close()

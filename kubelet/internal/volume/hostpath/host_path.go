@@ -53,7 +53,7 @@ func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
 }
 
 // TearDown implements volume.Plugin: the path is the node's.
-func (p *Plugin) TearDown(types.UID, string) error { return nil }
+func (p *Plugin) TearDown(context.Context, types.UID, string) error { return nil }
 
 // checkType checks what is at a path, or makes what is missing.
 func checkType(host *volume.Host, name string, t v1.HostPathType) error {

@@ -39,4 +39,4 @@ func (*Plugin) InPodDir() bool { return false }
 func (*Plugin) SetUp(context.Context, *volume.Request) error { return nil }
 
 // TearDown implements volume.Plugin.
-func (*Plugin) TearDown(types.UID, string) error { return nil }
+func (*Plugin) TearDown(context.Context, types.UID, string) error { return nil }

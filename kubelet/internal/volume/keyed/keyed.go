@@ -190,11 +190,11 @@ func (p *Plugin[T]) SetUp(ctx context.Context, r *volume.Request) error {
 	}
 	return util.SetUpContent(p.host, r, func() error {
 		return emptydir.SetUpWrapped(p.host, r, p.medium)
-	}, func() error { return p.TearDown(r.Pod.UID, r.Volume.Name) }, payload)
+	}, func() error { return p.TearDown(ctx, r.Pod.UID, r.Volume.Name) }, payload)
 }
 
 // TearDown implements volume.Plugin.
-func (p *Plugin[T]) TearDown(uid types.UID, name string) error {
+func (p *Plugin[T]) TearDown(_ context.Context, uid types.UID, name string) error {
 	return emptydir.TearDownWrapped(p.host, uid, p.host.VolumeDir(uid, p.plugin, name), name)
 }
 

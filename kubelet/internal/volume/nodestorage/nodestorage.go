@@ -75,4 +75,4 @@ func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error {
 }
 
 // TearDown implements volume.Plugin: what is in the directory outlives pods.
-func (p *Plugin) TearDown(types.UID, string) error { return nil }
+func (p *Plugin) TearDown(context.Context, types.UID, string) error { return nil }

@@ -69,11 +69,11 @@ func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	}
 	return util.SetUpContent(p.host, r, func() error {
 		return emptydir.SetUpWrapped(p.host, r, v1.StorageMediumMemory)
-	}, func() error { return p.TearDown(r.Pod.UID, r.Volume.Name) }, data)
+	}, func() error { return p.TearDown(ctx, r.Pod.UID, r.Volume.Name) }, data)
 }
 
 // TearDown implements volume.Plugin.
-func (p *Plugin) TearDown(uid types.UID, name string) error {
+func (p *Plugin) TearDown(_ context.Context, uid types.UID, name string) error {
 	if err := emptydir.TearDownWrapped(p.host, uid, p.host.VolumeDir(uid, PluginName, name), name); err != nil {
 		return err
 	}

@@ -1,13 +1,11 @@
 // Package unavailable stands for the kinds of volumes that a node has a plugin
-// for, but not what that needs: inline CSI volumes (whose drivers can't
-// register here) and gitRepo (which upstream has disabled). They fail as
-// upstream's do then.
+// for, but not what that needs: gitRepo, which upstream has disabled. They fail
+// as upstream's do then.
 package unavailable
 
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,16 +26,9 @@ type kind struct {
 	setUp func(*v1.Volume) error
 }
 
-var csi = kind{"kubernetes.io/csi", func(v *v1.Volume) bool { return v.CSI != nil }, func(v *v1.Volume) error {
-	return fmt.Errorf("kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: driver name %s not found in the list of registered CSI drivers", v.CSI.Driver)
-}}
-
 var gitRepo = kind{"kubernetes.io/git-repo", func(v *v1.Volume) bool { return v.GitRepo != nil }, func(*v1.Volume) error {
 	return errors.New("git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`")
 }}
-
-// NewCSI returns the plugin of inline CSI volumes, without any driver.
-func NewCSI(host *volume.Host) *Plugin { return &Plugin{host, &csi} }
 
 // NewGitRepo returns the plugin of gitRepo volumes, disabled.
 func NewGitRepo(host *volume.Host) *Plugin { return &Plugin{host, &gitRepo} }
@@ -63,6 +54,6 @@ func (p *Plugin) InPodDir() bool { return true }
 func (p *Plugin) SetUp(_ context.Context, r *volume.Request) error { return p.setUp(r.Volume) }
 
 // TearDown implements volume.Plugin.
-func (p *Plugin) TearDown(uid types.UID, name string) error {
+func (p *Plugin) TearDown(_ context.Context, uid types.UID, name string) error {
 	return p.host.FS.RemoveAll(p.host.VolumeDir(uid, p.name, name))
 }

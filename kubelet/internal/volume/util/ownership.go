@@ -36,6 +36,29 @@ func SetVolumeOwnership(files filesystem.FS, dir string, readOnly bool, fsGroup 
 	return setOwnership(files, dir, info, readOnly, int(*fsGroup))
 }
 
+// SetVolumeOwnershipBy is SetVolumeOwnership by a pod's policy: with OnRootMismatch nothing is
+// changed if the volume's own directory is as it would be after that (requiresPermissionChange).
+func SetVolumeOwnershipBy(files filesystem.FS, dir string, readOnly bool, fsGroup *int64, policy *v1.PodFSGroupChangePolicy) error {
+	if fsGroup != nil && policy != nil && *policy == v1.FSGroupChangeOnRootMismatch {
+		info, err := files.Stat(dir)
+		if err != nil {
+			return err
+		}
+		need := fs.FileMode(groupReadWrite | groupEnter)
+		if readOnly {
+			need = groupRead | groupEnter
+		}
+		_, gid, err := files.Owner(dir)
+		if err != nil {
+			return err
+		}
+		if gid == int(*fsGroup) && info.Mode()&need == need && info.Mode()&fs.ModeSetgid != 0 {
+			return nil
+		}
+	}
+	return SetVolumeOwnership(files, dir, readOnly, fsGroup)
+}
+
 // setOwnership changes a file; of a directory what is in it first. Links get the
 // group, but no mode, which would be that of what they lead to.
 func setOwnership(files filesystem.FS, name string, info fs.FileInfo, readOnly bool, gid int) error {
