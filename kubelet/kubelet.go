@@ -225,23 +225,24 @@ type nodeStatusManager interface {
 type Kubelet struct {
 	base
 	knownPods
-	node       *nodeView
-	volumes    *podVolumes
-	usage      *stats.Provider
-	eviction   *eviction.Manager
-	shutdown   *nodeshutdown.Manager // nil: the machine's shutdown is not held up
-	containers *containerManager
-	probes     *prober.Manager
-	inputs     *containerInputs
-	runtime    *kuberuntime.Manager
-	pleg       podLifecycleEventGenerator
-	syncer     *syncer
-	reporter   *nodeReporter
-	cleaner    *housekeeping
-	gc         *containerGC
-	imageGC    *images.GCManager
-	loop       *syncLoop
-	elided     elision
+	node        *nodeView
+	volumes     *podVolumes
+	usage       *stats.Provider
+	volumeStats *stats.Volumes
+	eviction    *eviction.Manager
+	shutdown    *nodeshutdown.Manager // nil: the machine's shutdown is not held up
+	containers  *containerManager
+	probes      *prober.Manager
+	inputs      *containerInputs
+	runtime     *kuberuntime.Manager
+	pleg        podLifecycleEventGenerator
+	syncer      *syncer
+	reporter    *nodeReporter
+	cleaner     *housekeeping
+	gc          *containerGC
+	imageGC     *images.GCManager
+	loop        *syncLoop
+	elided      elision
 }
 
 // New returns a Kubelet that does nothing until Start. It refuses what upstream

@@ -35,12 +35,17 @@ func evictionConfig(cfg *kubeletconfig.KubeletConfiguration) eviction.Config {
 }
 
 // newStats makes what says how much the node and its pods use.
-func newStats(b *base, known *knownPods) (*stats.Provider, *stats.Volumes) {
+func newStats(b *base, known *knownPods, pods *podVolumes) (*stats.Provider, *stats.Volumes) {
 	period := b.cfg.VolumeStatsAggPeriod.Duration
 	if period == 0 {
 		period = time.Minute
 	}
-	volumes := stats.NewVolumes(stats.VolumesOptions{Loop: b.l, Group: b.g, FS: b.fs, Period: period, PodDir: b.podDir})
+	volumes := stats.NewVolumes(stats.VolumesOptions{Loop: b.l, Group: b.g, FS: b.fs, Period: period, PodDir: b.podDir,
+		Driver: func(ctx context.Context, uid types.UID, name string) (stats.DriverStats, bool) {
+			s, ok := pods.DriverStats(ctx, uid, name)
+			return stats.DriverStats(s), ok
+		},
+	})
 	o := stats.Options{
 		Loop: b.l, NodeName: b.nodeName, Runtime: b.opts.RuntimeService, Images: b.opts.ImageService, Machine: b.opts.MachineStats,
 		FS: b.fs, Volumes: volumes, RootDir: b.opts.RootDir,

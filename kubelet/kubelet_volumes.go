@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/csi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/downwardapi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/emptydir"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/hostpath"
@@ -46,11 +47,12 @@ type podVolumes struct {
 	configMaps *manager.Store[*v1.ConfigMap]
 	secrets    *manager.Store[*v1.Secret]
 	tokens     *token.Manager
+	csi        *csi.Handler
 }
 
 // newPodVolumes makes the volumes of a node. Without an API there are neither
 // configMaps nor secrets.
-func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
+func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func()) *podVolumes {
 	v := &podVolumes{base: b, knownPods: known}
 	host := &volume.Host{
 		FS: b.fs, Mounter: b.opts.Mounter, PodsDir: b.podsDir,
@@ -66,7 +68,9 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 		host.Mounter = noMounter{}
 	}
 	var claims volumemanager.Claims
+	drivers := csi.Options{Loop: b.l, NodeName: b.nodeName, Sockets: b.opts.PluginSockets, Log: b.logf}
 	if b.client != nil {
+		drivers.Client = b.client
 		claims = b.client
 		// With the strategy Cache, objects live as long as the node's annotation
 		// says (upstream's GetObjectTTLFromNodeFunc), so the node is asked.
@@ -75,8 +79,9 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 		v.tokens = token.New(token.Options{Loop: b.l, Client: b.client, NodeName: b.nodeName, Log: b.log})
 		host.ConfigMaps, host.Secrets, host.Tokens = v.configMaps, v.secrets, v.tokens
 	}
+	v.csi = csi.NewHandler(drivers)
 	v.Manager = volumemanager.New(volumemanager.Options{
-		Group: b.g, NodeName: b.nodeName, Host: host, Plugins: volumePlugins(host),
+		Group: b.g, NodeName: b.nodeName, Host: host, Plugins: volumePlugins(host, v.csi), InUseChanged: inUseChanged,
 		Pods: known.pods, States: known.workers, Recorder: b.recorder,
 		SourcesReady: known.podConfig.AllReady, Claims: claims, Log: b.log,
 	})
@@ -84,10 +89,10 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView) *podVolumes {
 }
 
 // volumePlugins are the node's plugins (cmd/kubelet/app/plugins.go).
-func volumePlugins(host *volume.Host) []volume.Plugin {
+func volumePlugins(host *volume.Host, drivers *csi.Handler) []volume.Plugin {
 	return []volume.Plugin{
 		emptydir.New(host), unavailable.NewGitRepo(host), hostpath.New(host), keyed.NewSecret(host), downwardapi.New(host),
-		keyed.NewConfigMap(host), projected.New(host), nodestorage.New(host), unavailable.NewCSI(host), image.New(),
+		keyed.NewConfigMap(host), projected.New(host), nodestorage.New(host), csi.New(host, drivers), image.New(),
 	}
 }
 

@@ -41,7 +41,7 @@ type nodeReporter struct {
 
 // newNodeReporter makes what reports the node. modules are started once, when the
 // runtime is up for the first time.
-func newNodeReporter(view *nodeView, rt *kuberuntime.Manager, pulls *pullmanager.Manager, ev *eviction.Manager, shutdown *nodeshutdown.Manager, modules func(context.Context) error) *nodeReporter {
+func newNodeReporter(view *nodeView, rt *kuberuntime.Manager, pulls *pullmanager.Manager, ev *eviction.Manager, shutdown *nodeshutdown.Manager, volumes *podVolumes, modules func(context.Context) error) *nodeReporter {
 	n := &nodeReporter{nodeView: view, runtime: rt, pulls: pulls, startModules: modules, lock: loop.NewSemaphore(1)}
 	n.check, n.list = n.checkRuntime, n.listImages
 	cfg := n.cfg
@@ -52,7 +52,7 @@ func newNodeReporter(view *nodeView, rt *kuberuntime.Manager, pulls *pullmanager
 		UpdateFrequency: cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
 		Port: cfg.Port, RuntimeName: n.runtime.RuntimeName(), KubeletVersion: Version,
 		DeclaredFeatures: n.settings.declared, Timeout: kubeletcfg.HeartbeatTimeout(cfg),
-		Sources: n.nodeSources(ev, shutdown), Log: n.log,
+		Sources: n.nodeSources(ev, shutdown, volumes), Log: n.log,
 	}
 	if cfg.NodeStatusMaxImages != nil {
 		o.MaxImages = *cfg.NodeStatusMaxImages
@@ -193,7 +193,7 @@ func (n *nodeReporter) initializeCSINode(ctx context.Context) {
 }
 
 // nodeSources says where the node's status comes from.
-func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.Manager) nodestatus.Sources {
+func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.Manager, volumes *podVolumes) nodestatus.Sources {
 	addresses, machine := n.addresses(), n.machine()
 	return nodestatus.Sources{
 		Addresses: func(context.Context) ([]v1.NodeAddress, error) { return addresses, nil },
@@ -216,6 +216,8 @@ func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.
 		NetworkErrors:   func() error { return n.state.networkError },
 		StorageErrors:   func() error { return n.state.storageError },
 		ShutdownErrors:  shutdown.ShutdownStatus,
+		VolumesInUse:    volumes.GetVolumesInUse,
+		ReportedInUse:   volumes.MarkVolumesAsReportedInUse,
 		UpdateRuntimeUp: n.updateRuntimeUp,
 		Node:            n.get,
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
-	"github.com/drydock-sim/drydock/kubelet/internal/volume/csi"
 	"github.com/drydock-sim/drydock/kubelet/oom"
 	"github.com/drydock-sim/drydock/kubelet/pluginmanager"
 )
@@ -168,11 +167,7 @@ func (b *base) watchOOM() error {
 
 // pluginHandlers are who uses the plugins of each type that the plugin manager finds.
 func (kl *Kubelet) pluginHandlers() map[string]pluginmanager.Handler {
-	drivers := csi.Options{Loop: kl.l, NodeName: kl.nodeName, Sockets: kl.opts.PluginSockets, Log: kl.logf}
-	if kl.client != nil {
-		drivers.Client = kl.client
-	}
-	out := map[string]pluginmanager.Handler{registerapi.CSIPlugin: csi.NewHandler(drivers)}
+	out := map[string]pluginmanager.Handler{registerapi.CSIPlugin: kl.volumes.csi}
 	if p := kl.containers.draPlugins; p != nil {
 		out[registerapi.DRAPlugin] = p
 		p.Start()

@@ -42,10 +42,11 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	if err := kl.checkSwap(); err != nil {
 		return err
 	}
-	kl.volumes = newPodVolumes(b, known, kl.node)
+	kl.volumes = newPodVolumes(b, known, kl.node, kl.elided.conditions.Grow)
 	var err error
 	var volumeStats *stats.Volumes
-	kl.usage, volumeStats = newStats(b, known)
+	kl.usage, volumeStats = newStats(b, known, kl.volumes)
+	kl.volumeStats = volumeStats
 	kl.eviction, err = newEviction(b, known, kl.usage, volumeStats,
 		func(ctx context.Context) error { return kl.gc.deleteAll(ctx) },
 		func(ctx context.Context) error { return kl.imageGC.DeleteUnusedImages(ctx) }, kl.elided.conditions.Grow)
@@ -75,7 +76,7 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	kl.makeSyncer()
 	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log, Metrics: kl.metrics})
 	kl.node.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
-	kl.reporter = newNodeReporter(kl.node, kl.runtime, kl.inputs.pulls, kl.eviction, kl.shutdown, kl.startRuntimeModules)
+	kl.reporter = newNodeReporter(kl.node, kl.runtime, kl.inputs.pulls, kl.eviction, kl.shutdown, kl.volumes, kl.startRuntimeModules)
 	kl.cleaner = &housekeeping{
 		base: b, knownPods: known, containers: kl.containers, volumes: kl.volumes, runtime: kl.runtime, probes: kl.probes,
 		mirrors: kl.syncer.mirrors, backOff: kl.syncer.backOff,

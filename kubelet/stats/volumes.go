@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -22,6 +23,15 @@ type VolumesOptions struct {
 	Period time.Duration
 	// PodDir is a pod's directory.
 	PodDir func(uid types.UID) string
+	// Driver asks a driver how much there is in a pod's volume, by its name in the pod; it
+	// may wait. False: nobody can tell. Nil: there are no drivers.
+	Driver func(ctx context.Context, uid types.UID, name string) (DriverStats, bool)
+}
+
+// DriverStats is what a driver says of a volume, in bytes and inodes.
+type DriverStats struct {
+	Capacity, Used, Available      int64
+	Inodes, InodesUsed, InodesFree int64
 }
 
 // Volumes look how much there is in pods' volumes, one pod at a time: when a
@@ -40,6 +50,7 @@ type Volumes struct {
 type podVolumes struct {
 	uid     types.UID
 	volumes []v1.Volume
+	name    types.NamespacedName
 	timer   *loop.Timer
 	draws   uint64
 	// found is what was found last; nil: nobody has looked yet.
@@ -58,7 +69,7 @@ func (v *Volumes) Add(pod *v1.Pod, came int64) {
 	if v.o.Period <= 0 || v.pods[pod.UID] != nil || !measurable(pod) {
 		return
 	}
-	p := &podVolumes{uid: pod.UID, volumes: pod.Spec.Volumes}
+	p := &podVolumes{uid: pod.UID, volumes: pod.Spec.Volumes, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}}
 	v.pods[pod.UID] = p
 	p.timer = v.o.Group.NewTimer("volume-stats", func() { v.due(p) })
 	now, period := v.o.Loop.UnixNano(), int64(v.o.Period)
@@ -105,7 +116,7 @@ func (v *Volumes) ephemeral(uid types.UID, name string) bool {
 
 // due measures: by a task where that takes time.
 func (v *Volumes) due(p *podVolumes) {
-	if _, slow := v.o.FS.(filesystem.UsageWaiter); slow {
+	if _, slow := v.o.FS.(filesystem.UsageWaiter); slow || slices.ContainsFunc(p.volumes, Driven) {
 		v.o.Group.Go("volume-stats", func(ctx context.Context) { v.measure(ctx, p) })
 		return
 	}
@@ -117,6 +128,12 @@ func (v *Volumes) measure(ctx context.Context, p *podVolumes) {
 	var found []statsapi.VolumeStats
 	for i := range p.volumes {
 		s := &p.volumes[i]
+		if Driven(*s) {
+			if of, ok := v.driverStats(ctx, p, s); ok {
+				found = append(found, of)
+			}
+			continue
+		}
 		plugin := pluginOf(s)
 		if plugin == "" {
 			continue
@@ -136,10 +153,39 @@ func (v *Volumes) measure(ctx context.Context, p *podVolumes) {
 	p.timer.Reset(v.o.Loop.Jitter(v.o.Period, 1, "volume-stats", string(p.uid), p.draws))
 }
 
+// Driven reports whether a volume is a driver's, as far as the pod tells.
+func Driven(s v1.Volume) bool {
+	return s.PersistentVolumeClaim != nil || s.Ephemeral != nil || s.CSI != nil
+}
+
+// driverStats is what a driver says of a volume, and which claim it is of.
+func (v *Volumes) driverStats(ctx context.Context, p *podVolumes, s *v1.Volume) (statsapi.VolumeStats, bool) {
+	out := statsapi.VolumeStats{Name: s.Name}
+	if v.o.Driver == nil {
+		return out, false
+	}
+	is, ok := v.o.Driver(ctx, p.uid, s.Name)
+	if !ok {
+		return out, false
+	}
+	number := func(n int64) *uint64 { u := uint64(max(n, 0)); return &u }
+	out.FsStats = statsapi.FsStats{
+		Time: at(v.o.Loop.UnixNano()), CapacityBytes: number(is.Capacity), UsedBytes: number(is.Used), AvailableBytes: number(is.Available),
+		Inodes: number(is.Inodes), InodesUsed: number(is.InodesUsed), InodesFree: number(is.InodesFree),
+	}
+	switch {
+	case s.PersistentVolumeClaim != nil:
+		out.PVCRef = &statsapi.PVCReference{Name: s.PersistentVolumeClaim.ClaimName, Namespace: p.name.Namespace}
+	case s.Ephemeral != nil:
+		out.PVCRef = &statsapi.PVCReference{Name: p.name.Name + "-" + s.Name, Namespace: p.name.Namespace}
+	}
+	return out, true
+}
+
 // measurable reports whether a pod has a volume that can hold more over time.
 func measurable(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		if s := &pod.Spec.Volumes[i]; s.EmptyDir != nil || s.ConfigMap != nil || s.GitRepo != nil {
+		if s := &pod.Spec.Volumes[i]; s.EmptyDir != nil || s.ConfigMap != nil || s.GitRepo != nil || Driven(*s) {
 			return true
 		}
 	}

@@ -124,6 +124,8 @@ type inputs struct {
 	resources         *Resources
 	images            *Image
 	imageCount        int
+	inUse             *v1.UniqueVolumeName
+	inUseCount        int
 	handlers          *v1.NodeRuntimeHandler
 	handlerCount      int
 	features          *v1.NodeFeatures
@@ -134,16 +136,15 @@ type inputs struct {
 // inputs reads them; false means that they can't tell that nothing changed.
 func (e *Elided) inputs() (inputs, bool) {
 	s := &e.opts.Sources
-	// Volumes in use have no identity that could be compared.
-	if s.VolumesInUse != nil {
-		return inputs{}, false
-	}
 	in := inputs{node: e.informed()}
 	if s.Machine != nil {
 		in.machine = s.Machine()
 	}
 	if s.Resources != nil {
 		in.resources = s.Resources()
+	}
+	if s.VolumesInUse != nil {
+		in.inUse, in.inUseCount = identity(s.VolumesInUse())
 	}
 	if s.Images != nil {
 		in.images, in.imageCount = identity(s.Images())

@@ -88,8 +88,10 @@ type Sources struct {
 	RuntimeErrors, NetworkErrors, StorageErrors, ShutdownErrors func() error
 	// SoftRequirements is the container manager's complaint, or nil.
 	SoftRequirements func() error
-	// VolumesInUse returns the volumes, and false while they are not known.
-	VolumesInUse func() ([]v1.UniqueVolumeName, bool)
+	// VolumesInUse returns the volumes that are in use, as another slice once they change;
+	// ReportedInUse is told which of them the API knows.
+	VolumesInUse  func() []v1.UniqueVolumeName
+	ReportedInUse func([]v1.UniqueVolumeName)
 	// UpdatePodCIDR hands a new CIDR to the runtime and reports whether it was
 	// new.
 	UpdatePodCIDR func(ctx context.Context, cidr string) (bool, error)
@@ -281,6 +283,7 @@ func (u statusUpdater) tryUpdate(ctx context.Context, try int) (sent bool, err e
 	var next v1.Node // on the stack: most of the time it is not sent
 	changed := m.compute(ctx, node, &next)
 	if !changed && !m.expired() {
+		m.reportedInUse(node)
 		return false, nil
 	}
 	m.delay = 0
@@ -298,14 +301,22 @@ func (u statusUpdater) tryUpdate(ctx context.Context, try int) (sent bool, err e
 // patch counts a report only if it reached the API; otherwise the next update
 // finds it due again.
 func (m *Manager) patch(ctx context.Context, base *v1.Node, node v1.Node) error {
-	_, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
+	patched, err := request(ctx, m, func(ctx context.Context) (*v1.Node, error) {
 		return m.opts.Client.PatchNode(ctx, m.opts.NodeName, base, &node)
 	})
 	if err != nil {
 		return err
 	}
 	m.lastReport = m.opts.Loop.Now()
+	m.reportedInUse(patched)
 	return nil
+}
+
+// reportedInUse tells which volumes the API knows to be in use (markVolumesFromNode).
+func (m *Manager) reportedInUse(node *v1.Node) {
+	if m.opts.Sources.ReportedInUse != nil {
+		m.opts.Sources.ReportedInUse(node.Status.VolumesInUse)
+	}
 }
 
 // expired reports whether the status is due although it did not change.

@@ -88,9 +88,7 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	}
 	m.setReady(st, now)
 	if s.VolumesInUse != nil {
-		if volumes, known := s.VolumesInUse(); known {
-			st.VolumesInUse = volumes
-		}
+		st.VolumesInUse = s.VolumesInUse()
 	}
 	// The event is for a change since this kubelet's last status, as upstream
 	// remembers it in memory only.

@@ -8,46 +8,72 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 
+	"github.com/drydock-sim/drydock/kubelet/internal/volume"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/nodestorage"
 )
 
-// claimAnswer is what the API said of a claim of a pod: a volume or an error; neither
-// as long as it is asked.
+// claimAnswer is what the API said of a claim of a pod, or of a driver's volume: a volume or
+// an error; neither as long as it is asked.
 type claimAnswer struct {
 	volume *v1.Volume
 	err    error
+	// Of a volume of a DeviceMounter, besides; pv and claim are nil of a pod's own.
+	driver   volume.DeviceMounter
+	pv       *v1.PersistentVolume
+	claim    *v1.PersistentVolumeClaim
+	readOnly bool
+	facts    volume.Facts
 }
 
-// claimed is the volume that a claim of a pod is bound to; nil without an error while
-// the API is asked. One that is wanted already stays as it is, an error is told once.
-func (m *Manager) claimed(p *podVolumes, v *v1.Volume) (*v1.Volume, error) {
-	if is := p.volume(v.Name); is != nil && is.desired {
-		return is.spec, nil
+// claimed is what the API says of a claim of a pod, or of a driver's volume. It is asked
+// once for each time that a pod is looked at; of one that is wanted already it is asked
+// again only if a driver has it.
+func (m *Manager) claimed(p *podVolumes, v *v1.Volume) *claimAnswer {
+	if is := p.volume(v.Name); is != nil && is.desired && is.driver == nil {
+		return &claimAnswer{volume: is.spec}
 	}
 	if a := p.claims[v.Name]; a != nil {
-		if a.volume != nil || a.err != nil {
-			delete(p.claims, v.Name)
-		}
-		return a.volume, a.err
+		return a
 	}
-	if m.o.Claims == nil {
-		return nil, fmt.Errorf("volume %q: there is no API that has claims", v.Name)
-	}
+	a, pod := &claimAnswer{}, p.pod
 	if p.claims == nil {
 		p.claims = map[string]*claimAnswer{}
 	}
-	a, pod := &claimAnswer{}, p.pod
 	p.claims[v.Name] = a
+	if m.o.Claims == nil && v.CSI == nil {
+		a.err = fmt.Errorf("volume %q: there is no API that has claims", v.Name)
+		return a
+	}
 	m.o.Group.Go("volume claim", func(ctx context.Context) {
-		a.volume, a.err = m.askClaim(ctx, pod, v)
+		*a = *m.ask(ctx, pod, v)
 		m.populating.wake(0)
 	})
-	return nil, nil
+	return a
+}
+
+// ask asks the API for what there is to know of a claim or a driver's volume.
+func (m *Manager) ask(ctx context.Context, pod *v1.Pod, v *v1.Volume) *claimAnswer {
+	a := &claimAnswer{volume: v}
+	if v.CSI == nil {
+		a.volume, a.err = m.askClaim(ctx, pod, v, a)
+	} else if plugin, err := m.pluginOf(v); err != nil {
+		a.err = err
+	} else {
+		a.driver, _ = plugin.(volume.DeviceMounter)
+		a.readOnly = v.CSI.ReadOnly != nil && *v.CSI.ReadOnly
+	}
+	if a.err != nil || a.driver == nil {
+		return a
+	}
+	if a.facts, a.err = a.driver.Facts(ctx, v, a.pv); a.err != nil {
+		a.err = fmt.Errorf("volume %q: %w", v.Name, a.err)
+	}
+	return a
 }
 
 // askClaim asks the API for the volume of a claim, under the name that the pod has for
 // it. The errors are upstream's (getPVCExtractPV, getPVSpec).
-func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume) (*v1.Volume, error) {
+func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume, a *claimAnswer) (*v1.Volume, error) {
 	name := ""
 	if v.Ephemeral != nil {
 		name = ephemeral.VolumeClaimName(pod, v)
@@ -84,6 +110,18 @@ func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume) (*v1.
 	}
 	if own := nodestorage.Volume(v.Name, pv); own != nil {
 		return own, nil
+	}
+	for _, plugin := range m.o.Plugins {
+		d, ok := plugin.(volume.DeviceMounter)
+		if !ok || !d.HasVolume(pv) {
+			continue
+		}
+		if mode := pv.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
+			return nil, fmt.Errorf("volume %s is a block device, and there are none here", pv.Name)
+		}
+		a.driver, a.pv, a.claim = d, pv, claim
+		a.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		return v, nil
 	}
 	// Of volumes that somebody made, those that are directories of nodes are mounted.
 	out := &v1.Volume{Name: v.Name, VolumeSource: v1.VolumeSource{HostPath: pv.Spec.HostPath}}

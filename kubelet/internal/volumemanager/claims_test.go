@@ -76,3 +76,12 @@ func TestClaims(t *testing.T) {
 		})
 	}
 }
+
+func (c *claims) UpdatePersistentVolumeClaimStatus(_ context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error) {
+	c.claim = claim
+	return claim, nil
+}
+
+func (c *claims) GetNode(_ context.Context, name string) (*v1.Node, error) {
+	return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
+}

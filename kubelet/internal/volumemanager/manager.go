@@ -12,8 +12,8 @@
 // timer nor a task. A pod without volumes is not known here.
 //
 // What is wanted (upstream's desired state of the world) and what is (its actual
-// state) are two fields of one record. No plugin here attaches or has devices,
-// so nothing is about those.
+// state) are two fields of one record. What pods share, volumes that are attached
+// and mounted for the node, are records of their own (devices.go).
 package volumemanager
 
 import (
@@ -65,6 +65,9 @@ type EventRecorder interface {
 type Claims interface {
 	GetPersistentVolumeClaim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error)
 	GetPersistentVolume(ctx context.Context, name string) (*v1.PersistentVolume, error)
+	// UpdatePersistentVolumeClaimStatus writes a claim's status. Errors: Conflict.
+	UpdatePersistentVolumeClaimStatus(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolumeClaim, error)
+	GetNode(ctx context.Context, name string) (*v1.Node, error)
 }
 
 // Options are what a Manager is made of.
@@ -81,6 +84,8 @@ type Options struct {
 	// SourcesReady reports whether all sources of pods have told of theirs.
 	// SourcesSeen has to be called when that may have changed.
 	SourcesReady func() bool
+	// InUseChanged, if not nil, is called when GetVolumesInUse has changed.
+	InUseChanged func()
 	Log          func(format string, args ...any)
 }
 
@@ -91,6 +96,10 @@ type Manager struct {
 	pods map[types.UID]*podVolumes
 	// order is the pods in the order in which they came.
 	order []*podVolumes
+	// devices are the volumes that pods share, in the order in which they came; inUse
+	// those of them that have to be attached, sorted.
+	devices []*device
+	inUse   []v1.UniqueVolumeName
 
 	// populated: the populator has run with all sources ready, so what is not
 	// wanted by now is not wanted at all.
@@ -139,6 +148,8 @@ type podVolume struct {
 	// inputs are what its content was made of.
 	inputs  []any
 	backoff backoff
+	// driver is nil of a volume whose plugin is no DeviceMounter.
+	driver *driverVolume
 }
 
 // backoff keeps an operation that failed from being tried again at once.
@@ -153,6 +164,9 @@ type operation uint8
 const (
 	mountOperation operation = iota
 	unmountOperation
+	verifyOperation
+	expandOperation
+	unmountDeviceOperation
 )
 
 // New returns a Manager that does nothing until Start.
@@ -260,7 +274,7 @@ func (m *Manager) GetMountedVolumesForPod(uid types.UID) kubecontainer.VolumeMap
 		if v.state != mounted {
 			continue
 		}
-		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.plugin.ReadOnly()}
+		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.plugin.ReadOnly() || v.driver != nil && v.driver.readOnly}
 		if v.spec.Image != nil {
 			info.Image = &runtimeapi.ImageSpec{Image: v.spec.Image.Reference, UserSpecifiedImage: v.spec.Image.Reference}
 		}
@@ -290,7 +304,8 @@ func (m *Manager) Settled(pod *v1.Pod) bool {
 		return false
 	}
 	for _, v := range p.volumes {
-		if v.running || v.remount || v.desired != (v.state == mounted) {
+		// What the API says of a driver's volume is asked for at each sync.
+		if v.running || v.remount || v.desired != (v.state == mounted) || v.driver != nil {
 			return false
 		}
 		r, ok := v.plugin.(volume.Remounter)

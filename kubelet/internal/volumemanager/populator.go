@@ -19,27 +19,32 @@ const maxErrors = 11
 func (m *Manager) populate() {
 	m.populating.begin()
 	ready := m.o.SourcesReady()
+	asking := false
 	for _, p := range slices.Clone(m.order) {
-		m.addVolumes(p)
+		if !m.addVolumes(p) {
+			asking = true
+		}
 	}
 	for _, p := range slices.Clone(m.order) {
 		m.removeVolumes(p)
 	}
-	if ready && !m.populated {
+	// Upstream asks the API before a pass is over.
+	if ready && !asking {
 		m.populated = true
 	}
 	m.reconciling.wake(0)
 	m.populating.end()
 }
 
-// addVolumes works out what is wanted of a pod, if somebody asked.
-func (m *Manager) addVolumes(p *podVolumes) {
+// addVolumes works out what is wanted of a pod, if somebody asked; it returns false while
+// the API is asked for that.
+func (m *Manager) addVolumes(p *podVolumes) bool {
 	pod, ok := m.o.Pods.GetPodByUID(p.uid)
 	switch {
 	case !ok, p.processed, m.populated && m.o.States.ShouldPodContainersBeTerminating(p.uid):
-		return
+		return true
 	case m.o.States.ShouldPodRuntimeBeRemoved(p.uid):
-		return
+		return true
 	}
 	p.pod = pod
 	used := util.UsedVolumes(pod)
@@ -49,52 +54,68 @@ func (m *Manager) addVolumes(p *podVolumes) {
 		if !used[v.Name] {
 			continue
 		}
-		spec, plugin, err := m.resolve(p, v)
-		if err != nil {
+		switch wanted, err := m.wantVolume(p, v); {
+		case err != nil:
 			p.addError(err.Error())
 			failed = true
-			continue
-		}
-		if spec == nil {
+		case !wanted:
 			asking = true
-			continue
 		}
-		m.want(p, spec, plugin)
 	}
 	if asking && !failed {
-		return // the answer comes back here
+		return false // the answer comes back here
 	}
 	// Upstream tries what failed again with each run until a sync asks; what
 	// fails here fails again.
-	p.processed = true
+	p.processed, p.claims = true, nil
 	if failed {
 		p.notify()
-		return
+		return true
 	}
 	p.errs = nil
 	for _, v := range p.volumes {
-		if _, ok := v.plugin.(volume.Remounter); ok && v.desired && v.state == mounted {
+		_, remounts := v.plugin.(volume.Remounter)
+		if (remounts || v.driver != nil && v.driver.republish) && v.desired && v.state == mounted {
 			v.remount = true
 		}
 	}
+	return true
 }
 
-// resolve finds the plugin of a volume, and what it is to mount: of a claim the volume
-// that the claim is bound to (createVolumeSpec). Neither, without an error, is there
-// while the API is asked.
-func (m *Manager) resolve(p *podVolumes, v *v1.Volume) (*v1.Volume, volume.Plugin, error) {
-	if v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
-		var err error
-		if v, err = m.claimed(p, v); v == nil {
-			return nil, nil, err
+// wantVolume finds the plugin of a volume, and what it is to mount: of a claim the volume
+// that the claim is bound to (createVolumeSpec); and notes that it is wanted. It is not yet
+// while the API is asked: then it returns false without an error.
+func (m *Manager) wantVolume(p *podVolumes, v *v1.Volume) (bool, error) {
+	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil && v.CSI == nil {
+		plugin, err := m.pluginOf(v)
+		if err == nil {
+			m.want(p, v, plugin)
 		}
+		return err == nil, err
 	}
+	a := m.claimed(p, v)
+	if a.err != nil || a.volume == nil {
+		return false, a.err
+	}
+	if a.driver != nil {
+		m.wantDriven(p, a.volume, a.driver, a)
+		return true, nil
+	}
+	plugin, err := m.pluginOf(a.volume)
+	if err == nil {
+		m.want(p, a.volume, plugin)
+	}
+	return err == nil, err
+}
+
+// pluginOf is the plugin of a volume.
+func (m *Manager) pluginOf(v *v1.Volume) (volume.Plugin, error) {
 	for _, p := range m.o.Plugins {
 		if p.CanSupport(v) {
-			return v, p, nil
+			return p, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
+	return nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
 }
 
 // want notes that a volume is wanted.
@@ -137,7 +158,13 @@ func (m *Manager) removeVolumes(p *podVolumes) {
 // prune drops the volumes that are neither wanted nor there, and the pod with
 // the last of them.
 func (m *Manager) prune(p *podVolumes) {
-	p.volumes = slices.DeleteFunc(p.volumes, func(v *podVolume) bool { return !v.desired && v.state == notMounted && !v.running })
+	p.volumes = slices.DeleteFunc(p.volumes, func(v *podVolume) bool {
+		gone := !v.desired && v.state == notMounted && !v.running
+		if gone {
+			v.leave()
+		}
+		return gone
+	})
 	if len(p.volumes) == 0 && len(p.waiters) == 0 && m.o.States.ShouldPodRuntimeBeRemoved(p.uid) {
 		m.forget(p)
 	}

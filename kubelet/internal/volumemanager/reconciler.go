@@ -26,7 +26,7 @@ func (m *Manager) reconcile() {
 	if m.populated {
 		for _, p := range pods {
 			for _, v := range slices.Clone(p.volumes) {
-				if v.desired || v.state == notMounted || v.running {
+				if v.desired || v.state == notMounted || v.running || v.driver != nil && v.driver.device != nil && v.driver.device.busy {
 					continue
 				}
 				if t := v.backoff.until(unmountOperation); now <= t {
@@ -34,7 +34,7 @@ func (m *Manager) reconcile() {
 					continue
 				}
 				m.unmount(p, v)
-				if !v.desired && v.state != notMounted {
+				if !v.desired && v.state != notMounted && !v.running {
 					m.reconciling.wake(v.backoff.until(unmountOperation))
 				}
 			}
@@ -42,6 +42,10 @@ func (m *Manager) reconcile() {
 	}
 	for _, p := range pods {
 		for _, v := range slices.Clone(p.volumes) {
+			if v.desired && !v.running && v.driver != nil && v.driver.device != nil {
+				m.bringUp(p, v)
+				continue
+			}
 			if !v.desired || v.running || v.state == mounted && !v.remount {
 				continue
 			}
@@ -54,6 +58,9 @@ func (m *Manager) reconcile() {
 				m.reconciling.wake(v.backoff.until(mountOperation))
 			}
 		}
+	}
+	if m.populated {
+		m.tearDown()
 	}
 	m.reconciling.end()
 }
@@ -81,10 +88,21 @@ func (b *backoff) failed(kind operation, now int64) {
 	}
 }
 
+// newRequest is what a plugin is asked to set up.
+func newRequest(p *podVolumes, v *podVolume) *volume.Request {
+	return &volume.Request{Pod: p.pod, Volume: v.spec, Dir: v.path, FSGroup: util.FSGroup(p.pod), FSUser: util.FSUser(p.pod)}
+}
+
+// waits reports whether a volume's plugin may wait, and so needs a task.
+func (v *podVolume) waits() bool {
+	_, waits := v.plugin.(volume.Waiter)
+	return waits
+}
+
 // mount sets a volume up, at once or, if that may wait, in a task.
 func (m *Manager) mount(p *podVolumes, v *podVolume) {
-	r := &volume.Request{Pod: p.pod, Volume: v.spec, Dir: v.path, FSGroup: util.FSGroup(p.pod), FSUser: util.FSUser(p.pod)}
-	if _, waits := v.plugin.(volume.Remounter); !waits {
+	r := v.request(p)
+	if _, remounts := v.plugin.(volume.Remounter); !remounts && !v.waits() {
 		m.mountDone(p, v, r, v.plugin.SetUp(m.o.Group.Background(), r))
 		return
 	}
@@ -100,19 +118,35 @@ func (m *Manager) mount(p *podVolumes, v *podVolume) {
 }
 
 func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err error) {
-	if err != nil {
-		v.backoff.failed(mountOperation, m.l.UnixNano())
-		text := fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", v.name, err)
-		m.logf("%s pod=%s/%s durationBeforeRetry=%v", text, r.Pod.Namespace, r.Pod.Name, v.backoff.wait)
-		m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeWarning, events.FailedMountVolume, text)
-		if !v.desired {
-			m.populating.wake(0) // which forgets it
-		}
+	if err == nil {
+		v.backoff = backoff{}
+		m.isMounted(p, v, r)
 		return
 	}
-	v.backoff = backoff{}
+	v.backoff.failed(mountOperation, m.l.UnixNano())
+	if v.driver != nil {
+		v.state = after(v.state, v.driver.reconstructed, err)
+	}
+	m.mountFailed(v, r, "MountVolume.SetUp failed", err)
+}
+
+// mountFailed tells that a volume could not be mounted.
+func (m *Manager) mountFailed(v *podVolume, r *volume.Request, words string, err error) {
+	text := fmt.Sprintf("%s for volume %q : %v", words, v.specName(), err)
+	m.logf("%s pod=%s/%s durationBeforeRetry=%v", text, r.Pod.Namespace, r.Pod.Name, v.backoff.wait)
+	m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeWarning, events.FailedMountVolume, text)
+	if !v.desired {
+		m.populating.wake(0) // which forgets it
+	}
+}
+
+// isMounted notes that a volume has been set up.
+func (m *Manager) isMounted(p *podVolumes, v *podVolume, r *volume.Request) {
 	v.state = mounted
 	v.inputs = r.Inputs
+	if v.driver != nil {
+		v.driver.reconstructed = false
+	}
 	// What was asked for while it ran is done with: upstream clears the mark
 	// just so.
 	v.remount = false
@@ -122,16 +156,31 @@ func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err 
 	}
 }
 
-// unmount takes a volume away.
+// unmount takes a volume away, at once or, if that may wait, in a task.
 func (m *Manager) unmount(p *podVolumes, v *podVolume) {
 	// What containers mounted of it by subPath goes first.
-	err := m.o.Host.CleanSubPaths(path.Join(m.o.Host.PodDir(p.uid), "volume-subpaths", v.name))
-	if err == nil {
-		err = v.plugin.TearDown(p.uid, v.name)
+	if err := m.o.Host.CleanSubPaths(path.Join(m.o.Host.PodDir(p.uid), "volume-subpaths", v.name)); err != nil {
+		m.unmountDone(p, v, err)
+		return
 	}
+	if !v.waits() {
+		m.unmountDone(p, v, v.plugin.TearDown(m.o.Group.Background(), p.uid, v.specName()))
+		return
+	}
+	v.running = true
+	m.o.Group.Go("unmount/"+string(p.uid)+"/"+v.name, func(ctx context.Context) {
+		err := v.plugin.TearDown(ctx, p.uid, v.specName())
+		v.running = false
+		m.unmountDone(p, v, err)
+		m.populating.wake(0) // which forgets it, if it is wanted no more
+		m.reconciling.wake(v.backoff.until(unmountOperation))
+	})
+}
+
+func (m *Manager) unmountDone(p *podVolumes, v *podVolume, err error) {
 	if err != nil {
 		v.backoff.failed(unmountOperation, m.l.UnixNano())
-		m.logf("UnmountVolume.TearDown failed for volume %q podUID=%s durationBeforeRetry=%v: %v", v.name, p.uid, v.backoff.wait, err)
+		m.logf("UnmountVolume.TearDown failed for volume %q podUID=%s durationBeforeRetry=%v: %v", v.specName(), p.uid, v.backoff.wait, err)
 		return
 	}
 	v.backoff = backoff{}

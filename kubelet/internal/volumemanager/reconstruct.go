@@ -35,6 +35,10 @@ func (m *Manager) reconstruct() {
 			}
 			for _, v := range volumes {
 				p := m.record(types.UID(pod.Name()))
+				if driven, ok := plugin.(volume.DeviceMounter); ok {
+					m.reconstructDriven(p, driven, path.Join(dir, d.Name(), v.Name()), v.Name())
+					continue
+				}
 				p.volumes = append(p.volumes, &podVolume{
 					name: v.Name(), plugin: plugin, path: path.Join(dir, d.Name(), v.Name()), state: uncertain,
 				})
