@@ -190,7 +190,9 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 		turnOff: func(off time.Duration) { n.turnOff("shuts down", off) }, isOff: func() bool { return n.off },
 	}
 	if opts.Plugins != nil {
-		n.plugins = plugins.NewHost(l, *opts.Plugins)
+		o := *opts.Plugins
+		o.FS = n.fs
+		n.plugins = plugins.NewHost(l, o)
 	}
 	n.created = opts.Created
 	c.nodes = append(c.nodes, n)

@@ -12,8 +12,8 @@ import (
 // rootDir is the kubelet's, below which drivers listen.
 const rootDir = "/var/lib/kubelet"
 
-// CSI describes a driver of CSI: its node service. It tells of the node; volumes it
-// neither stages nor publishes yet.
+// CSI describes a driver of CSI: its node service. What pods write to a volume is on the
+// node, and there again for the next pod.
 type CSI struct {
 	Driver string
 	// NodeID is the driver's name for the node.
@@ -24,6 +24,8 @@ type CSI struct {
 	Topology map[string]string
 	// Capabilities of the node service.
 	Capabilities []csi.NodeServiceCapability_RPC_Type
+	// Stats is what it says of each volume, if not nil.
+	Stats *csi.NodeGetVolumeStatsResponse
 }
 
 // csiDriver is a driver's process.
@@ -31,6 +33,7 @@ type csiDriver struct {
 	csi.UnimplementedIdentityServer
 	csi.UnimplementedNodeServer
 	registerapi.UnimplementedRegistrationServer
+	h       *Host
 	o       CSI
 	sockets []*Server
 }
@@ -40,7 +43,7 @@ func (o *CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/cs
 // StartCSI starts a driver, or one of the same name anew, which offers itself to kubelets.
 func (h *Host) StartCSI(o CSI) {
 	_ = h.StopCSI(o.Driver) // it may not be there
-	d := &csiDriver{o: o}
+	d := &csiDriver{h: h, o: o}
 	h.drivers = append(h.drivers, d)
 	d.sockets = []*Server{
 		h.Listen(o.endpoint(), o.Driver, func(s *Server) {
@@ -57,11 +60,23 @@ func (h *Host) StopCSI(name string) error {
 	if i < 0 {
 		return fmt.Errorf("there is no CSI driver %s", name)
 	}
+	h.tell(Call{At: h.l.Now(), Plugin: name, Method: "(stopped)"})
 	for _, s := range h.drivers[i].sockets {
 		s.Close()
 	}
 	h.drivers = slices.Delete(h.drivers, i, i+1)
 	return nil
+}
+
+// SetCSI has a driver say another number of volumes that the node can have.
+func (h *Host) SetCSI(name string, maxVolumes int64) error {
+	for _, d := range h.drivers {
+		if d.o.Driver == name {
+			d.o.MaxVolumes = maxVolumes
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no CSI driver %s", name)
 }
 
 // GetInfo answers the kubelet's plugin manager.

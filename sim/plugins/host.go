@@ -11,6 +11,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 )
 
@@ -41,6 +42,8 @@ type Host struct {
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
 	servers  []*Server // in the order in which they came
 	drivers  []*csiDriver
+	fs       *memfs.FS // the node's; nil: drivers mount nothing
+	trees    map[volumeKey]*memfs.Tree
 	watch    *watcher // of the kubelet that runs; nil: none watches
 }
 
@@ -48,11 +51,13 @@ type Host struct {
 type Options struct {
 	// Observe is told of calls; nil: nobody watches.
 	Observe func(Call)
+	// FS is the node's, on which drivers of CSI mount volumes.
+	FS *memfs.FS
 }
 
 // NewHost returns a host without plugins.
 func NewHost(l *loop.Loop, o Options) *Host {
-	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, devices: map[string]*device{}, dra: map[string]*draDriver{}}
+	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, devices: map[string]*device{}, dra: map[string]*draDriver{}}
 }
 
 // Serve implements cm.DevicePlugins.
