@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/attachdetach"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/cronjob"
@@ -41,6 +42,9 @@ type part struct {
 	// start returns the running part, which a census looks into.
 	start func(c *ControlPlane, opts controller.Options) any
 }
+
+// AttachDetach is the name of the part that has volumes attached.
+const AttachDetach = "persistentvolume-attach-detach-controller"
 
 // process is the component that a part runs and dies in.
 func (p *part) process() string {
@@ -103,6 +107,7 @@ func parts() []part {
 		// In the place of upstream's persistentvolume-binder-controller.
 		{name: "node-storage-controller", start: plain(nodestorage.New)},
 		{name: "resourceclaim-controller", start: plain(resourceclaim.New)},
+		{name: AttachDetach, start: plain(attachdetach.New)},
 	}
 }
 
