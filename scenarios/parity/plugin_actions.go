@@ -69,6 +69,8 @@ var pluginActions = map[string]pluginAction{
 	"volume":    {api: (*pluginPlay).createVolume},
 	"csi-start": {node: (*pluginPlay).startCSI},
 	"csi-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopCSI(a.Driver) }},
+	"csi-set":   {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().SetCSI(a.Driver, a.MaxVolumes) }},
+	"attacher":  {api: (*pluginPlay).startAttacher},
 	"claim":     {api: (*pluginPlay).createClaim},
 	"reserve":   {api: (*pluginPlay).reserve},
 	"dra-start": {node: (*pluginPlay).startDRA},
@@ -154,7 +156,7 @@ func (p *pluginPlay) createObject(a *PluginAction) error {
 // schedule has an action done at its time. What was gone already when it was to be
 // deleted, was so for who recorded, too.
 func (p *pluginPlay) schedule(a *PluginAction) {
-	kind, at := pluginActions[a.word()], nodeUpBefore+seconds(a.At)
+	kind, at := pluginActions[a.word()], pluginsUpBefore+seconds(a.At)
 	if a.Action == "kubelet-start" {
 		at += kubeletExec
 	}

@@ -28,6 +28,8 @@ type PluginCase struct {
 		// the machine as it was.
 		NUMANodes int `json:"numaNodes"`
 	} `json:"machine"`
+	// Controllers are those of kube-controller-manager that ran: only attach/detach.
+	Controllers []string `json:"controllers"`
 	// Actions in the order of their times.
 	Actions []PluginAction `json:"actions"`
 
@@ -62,6 +64,7 @@ type PluginAction struct {
 
 	scriptedCSI
 	scriptedVolume
+	scriptedAttacher
 
 	// Of claims, and of DRA drivers.
 	Spec       json.RawMessage                  `json:"spec"`
@@ -113,6 +116,11 @@ func ReadPlugins(data []byte) (*PluginCase, error) {
 		return nil, Locate(data, fmt.Errorf("name: %q cannot be a file's name", c.Name))
 	case c.Duration <= 0:
 		return nil, Locate(data, errors.New("duration: required"))
+	}
+	for i, name := range c.Controllers {
+		if name != attachDetach {
+			return nil, Locate(data, fmt.Errorf("controllers[%d]: %q is none that recordings have", i, name))
+		}
 	}
 	for i := range c.Actions {
 		if err := c.Actions[i].check(); err != nil {

@@ -3,6 +3,7 @@ package parity
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,6 +38,21 @@ type scriptedVolume struct {
 	ReadOnly     bool                            `json:"readOnly"`
 }
 
+// scriptedAttacher is what the stand-in for external-attacher has; times are in seconds.
+type scriptedAttacher struct {
+	Attach float64 `json:"attach"`
+	Detach float64 `json:"detach"`
+	Fail   int     `json:"fail"`
+}
+
+// startAttacher is attacher.
+func (p *pluginPlay) startAttacher(a *PluginAction) error {
+	plugins.StartAttacher(p.cluster.API(), plugins.Attacher{
+		Driver: a.Driver, Attach: seconds(a.Attach), Detach: seconds(a.Detach), Fail: a.Fail, Metadata: map[string]string{"devicePath": "/dev/scripted"},
+	}, func(err error) { p.failed = errors.Join(p.failed, err) })
+	return nil
+}
+
 // startCSI is csi-start.
 func (p *pluginPlay) startCSI(a *PluginAction) error {
 	d := plugins.CSI{Driver: a.Driver, NodeID: recordedNode + "-id", MaxVolumes: a.MaxVolumes, Topology: a.Topology}
@@ -47,6 +63,11 @@ func (p *pluginPlay) startCSI(a *PluginAction) error {
 		}
 		d.Capabilities = append(d.Capabilities, csi.NodeServiceCapability_RPC_Type(c))
 	}
+	// What the recorded driver says of each volume.
+	d.Stats = &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: 1 << 30, Used: 324 << 20, Available: 700 << 20},
+		{Unit: csi.VolumeUsage_INODES, Total: 1000, Used: 100, Available: 900},
+	}}
 	p.node.Plugins().StartCSI(d)
 	return nil
 }

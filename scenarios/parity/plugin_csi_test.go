@@ -31,7 +31,7 @@ func TestCSIActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[["GetInfo","NodeGetInfo","NotifyRegistrationStatus"],` +
+	want := `[["GetInfo","NodeGetInfo","NotifyRegistrationStatus","(stopped)"],` +
 		`[[{"name":"x.csi.test","nodeID":"node-0-id","topologyKeys":["z"],"allocatable":{"count":2}}],[]]]`
 	if string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)

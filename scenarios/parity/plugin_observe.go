@@ -2,6 +2,7 @@ package parity
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"math"
 	"reflect"
@@ -17,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -33,6 +35,10 @@ type PluginObservation struct {
 	Tokens    []TokenSeen                `json:"tokenRequests,omitempty"`
 	Snapshots []SnapshotSeen             `json:"snapshots,omitempty"`
 	Slices    []SliceSeen                `json:"resourceSlices,omitempty"`
+	// What CSI shows besides.
+	NodeVolumes   []NodeVolumesSeen `json:"nodeVolumes,omitempty"`
+	Attachments   []AttachmentSeen  `json:"volumeAttachments,omitempty"`
+	ClaimsVolumes []ClaimSeen       `json:"claimsVolumes,omitempty"`
 }
 
 // PluginCall is a call to a plugin, or of one.
@@ -114,13 +120,14 @@ type createdKey struct {
 }
 
 func newPluginObserver(c *PluginCase, cl *sim.Cluster, n *sim.Node, warn func(string)) *pluginObserver {
-	o := &pluginObserver{c: c, node: n, pods: newObserver(cl, nodeUpBefore, warn), created: map[createdKey]*ConfigSeen{}}
+	o := &pluginObserver{c: c, node: n, pods: newObserver(cl, pluginsUpBefore, warn), created: map[createdKey]*ConfigSeen{}}
 	o.pods.plugins = true
 	cl.API().OnChange(o.change, apiserver.KindNode, apiserver.KindResourceSlice)
 	cl.API().OnChange(o.seeCSINode, apiserver.KindCSINode)
+	cl.API().OnChange(o.seeStorage, apiserver.KindNode, apiserver.KindPersistentVolumeClaim, apiserver.KindVolumeAttachment)
 	cl.API().Tokens().Observe = o.seeToken
 	for at := time.Duration(0); at <= c.watched(); at += snapshots {
-		n.At(nodeUpBefore+at, o.snapshot)
+		n.At(pluginsUpBefore+at, o.snapshot)
 	}
 	return o
 }
@@ -176,15 +183,23 @@ func protoJSON(m proto.Message) json.RawMessage {
 }
 
 var (
+	// What differs in tokens that drivers are given.
+	webToken     = regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+`)
+	expiration   = regexp.MustCompile(`(expirationTimestamp\\?":\\?")[^"\\]+`)
 	accessVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)
 	// Its digits may have been blurred by the case's own commands.
+	// hashed is what stands for a volume in paths and names.
+	hashed  = regexp.MustCompile(`[0-9a-f]{64}`)
 	dataDir = regexp.MustCompile(`\.\.[0-9#]{4}_[0-9#_]+\.[0-9#]+`)
 )
 
 // blurPaths replaces what differs from machine to machine, as recordings do.
 func blurPaths(s string) string {
 	s = uuid.ReplaceAllString(s, "<uid>")
+	s = hashed.ReplaceAllString(s, "<id>")
 	s = accessVolume.ReplaceAllString(s, "kube-api-access-<x>")
+	s = webToken.ReplaceAllString(s, "<token>")
+	s = expiration.ReplaceAllString(s, "$1<time>")
 	s = dataDir.ReplaceAllString(s, "<data-dir>")
 	s = strings.ReplaceAll(s, "/var/lib/kubelet/device-plugins", "<device-plugins>")
 	s = strings.ReplaceAll(s, "/var/lib/kubelet", "<root-dir>")
@@ -272,6 +287,9 @@ func (o *pluginObserver) seeToken(_, account string, asked, answer *authenticati
 	}
 	now := o.pods.c.API().Loop().Now()
 	seen := TokenSeen{At: o.pods.at(now), ServiceAccount: account, Spec: asked.Spec.DeepCopy(), Code: 201}
+	if seen.Spec.ExpirationSeconds == nil {
+		seen.Spec.ExpirationSeconds = ptr.To[int64](3600) // the API's default
+	}
 	seen.Spec.BoundObjectRef.UID = "<uid>"
 	var refused apierrors.APIStatus
 	switch {
@@ -319,6 +337,16 @@ func (o *pluginObserver) snapshot() {
 		if value := draState(data); value != nil {
 			add("dra-state", value)
 		}
+	}
+	pods, csi := o.directories()
+	add("pod-dir", pods)
+	add("csi-dir", csi)
+	if k := o.node.Kubelet(); k != nil && o.c.hasStats() {
+		o.node.Loop().Root().Go("stats", func(ctx context.Context) {
+			if value := o.volumeStats(ctx, k); value != nil {
+				add("stats", value)
+			}
+		})
 	}
 	if k := o.node.Kubelet(); k != nil {
 		if value := podResources(k, o.c.pods()); value != nil {

@@ -2,6 +2,7 @@ package parity
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,10 +16,15 @@ import (
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
+// pluginsUpBefore is for how long the kubelet has been up when a case begins: recordings say
+// at least 6 s. When the node's status goes, each 10 s, depends on it, and so when a volume is
+// known to be in use.
+const pluginsUpBefore = 18400 * time.Millisecond
+
 // Replay does on a simulated node what was done on the recorded one, and returns what was
 // seen. The same seed gives the same observation.
 func (c *PluginCase) Replay(opts Options) (*PluginObservation, error) {
-	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: []string{"*"}}, Elision: loop.NoElide})
+	cl, err := sim.New(sim.Options{Seed: opts.Seed, Typical: opts.Seed == 0, Workers: 1, ControlPlane: controlplane.Options{Disable: c.withoutControllers()}, Elision: loop.NoElide})
 	if err != nil {
 		return nil, err
 	}
@@ -50,13 +56,24 @@ func (c *PluginCase) Replay(opts Options) (*PluginObservation, error) {
 	for i := range c.Actions {
 		p.schedule(&c.Actions[i])
 	}
-	if err := cl.RunUntil(nodeUpBefore + c.watched()); err != nil {
+	if err := cl.RunUntil(pluginsUpBefore + c.watched()); err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.Name, err)
 	}
 	if p.failed != nil {
 		return nil, fmt.Errorf("case %s: %w", c.Name, p.failed)
 	}
 	return o.result(), nil
+}
+
+// attachDetach is what recordings call the controller.
+const attachDetach = "attach/detach"
+
+// withoutControllers are the parts of the control plane that did not run.
+func (c *PluginCase) withoutControllers() []string {
+	if len(c.Controllers) == 0 {
+		return []string{"*"}
+	}
+	return slices.DeleteFunc(controlplane.Names(), func(name string) bool { return name == controlplane.AttachDetach })
 }
 
 // numaNodes are so many nodes with a CPU each, which share the memory.
