@@ -50,6 +50,7 @@ type containerInputs struct {
 	users     *userns.Manager
 	pulls     *pullmanager.Manager
 	devices   *devicemanager.Manager
+	volumes   *podVolumes
 	claims    func() (*dra.Manager, error)
 }
 
@@ -67,10 +68,33 @@ func (in *containerInputs) GenerateRunContainerOptions(ctx context.Context, pod 
 		opts.Envs, opts.Mounts = slices.Concat(d.Envs, opts.Envs), slices.Concat(d.Mounts, opts.Mounts)
 		opts.Devices, opts.CDIDevices, opts.Annotations = d.Devices, d.CDIDevices, d.Annotations
 	}
+	if err := in.addBlockDevices(pod, c, opts); err != nil {
+		return nil, err
+	}
 	if err := in.addClaims(pod, c, opts); err != nil {
 		return nil, err
 	}
 	return opts, nil
+}
+
+// addBlockDevices gives a container the block devices that it names (makeBlockVolumes).
+func (in *containerInputs) addBlockDevices(pod *v1.Pod, c *v1.Container, opts *kubecontainer.RunContainerOptions) error {
+	if len(c.VolumeDevices) == 0 {
+		return nil
+	}
+	volumes := in.volumes.GetMountedVolumesForPod(pod.UID)
+	for _, d := range c.VolumeDevices {
+		v, ok := volumes[d.Name]
+		if !ok || !v.Block {
+			return fmt.Errorf("cannot find volume %q to pass into container %q", d.Name, c.Name)
+		}
+		permissions := "mrw"
+		if v.ReadOnly {
+			permissions = "r"
+		}
+		opts.Devices = append(slices.Clip(opts.Devices), &runtimeapi.Device{HostPath: v.Path, ContainerPath: d.DevicePath, Permissions: permissions})
+	}
+	return nil
 }
 
 // GetOrCreateUserNamespaceMappings gives a pod a user namespace, if its runtime
@@ -87,7 +111,7 @@ func (in *containerInputs) GetOrCreateUserNamespaceMappings(pod *v1.Pod, handler
 }
 
 func newContainerInputs(b *base, known *knownPods, node *nodeView, volumes *podVolumes) *containerInputs {
-	in := &containerInputs{node: node}
+	in := &containerInputs{volumes: volumes, node: node}
 	o := runopts.Options{
 		FS: b.fs, PodsDir: b.podsDir, ClusterDomain: b.cfg.ClusterDomain, Volumes: volumes.Manager,
 		HostIPs: node.hostIPs, Annotated: known.annotated,

@@ -142,6 +142,9 @@ func (o *pluginObserver) result() *PluginObservation {
 		for i := range p.Status {
 			p.Status[i].UID = "" // objects of one name are not told apart
 		}
+		for i := range p.Events {
+			p.Events[i].Message = blurPaths(p.Events[i].Message)
+		}
 		for i := range p.CRI {
 			call := &p.CRI[i]
 			if call.Method == "CreateContainer" && call.Attempt != nil {

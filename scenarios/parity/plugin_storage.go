@@ -151,7 +151,8 @@ func (o *pluginObserver) files(dir string, data map[string]any) []string {
 
 // note adds what the kubelet noted of a volume.
 func (o *pluginObserver) note(file string, data map[string]any) {
-	if path.Base(file) != "vol_data.json" {
+	// The recorder did not look for those of block devices.
+	if path.Base(file) != "vol_data.json" || strings.Contains(file, "/volumeDevices/") {
 		return
 	}
 	text, err := o.node.FS().ReadFile(file)

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"io/fs"
 	"path"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -31,14 +32,14 @@ func (h *Host) tree(driver, handle string) *memfs.Tree {
 
 // mount has a directory show a volume. It may be repeated.
 func (d *csiDriver) mount(handle, target string) error {
-	fs := d.h.fs
-	if fs == nil {
+	files := d.h.fs
+	if files == nil {
 		return status.Error(codes.FailedPrecondition, "the node has no file system")
 	}
-	if fs.Mounted(target) {
+	if files.Mounted(target) {
 		return nil
 	}
-	if err := d.h.tree(d.o.Driver, handle).Mount(fs, target); err != nil {
+	if err := d.h.tree(d.o.Driver, handle).Mount(files, target); err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
 	return nil
@@ -57,6 +58,9 @@ func (d *csiDriver) unmount(target string) error {
 
 // NodeStageVolume implements csi.NodeServer.
 func (d *csiDriver) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if req.VolumeCapability.GetBlock() != nil {
+		return &csi.NodeStageVolumeResponse{}, nil
+	}
 	if err := d.mount(req.VolumeId, req.StagingTargetPath); err != nil {
 		return nil, err
 	}
@@ -79,8 +83,25 @@ func (d *csiDriver) NodePublishVolume(_ context.Context, req *csi.NodePublishVol
 			return nil, status.Error(codes.Internal, err.Error())
 		}
 	}
+	if req.VolumeCapability.GetBlock() != nil {
+		return d.publishBlock(req.TargetPath)
+	}
 	if err := d.mount(req.VolumeId, req.TargetPath); err != nil {
 		return nil, err
+	}
+	return &csi.NodePublishVolumeResponse{}, nil
+}
+
+// publishBlock makes a device, to which nothing can be written.
+func (d *csiDriver) publishBlock(target string) (*csi.NodePublishVolumeResponse, error) {
+	if d.h.fs == nil {
+		return nil, status.Error(codes.FailedPrecondition, "the node has no file system")
+	}
+	if _, err := d.h.fs.Lstat(target); err == nil {
+		return &csi.NodePublishVolumeResponse{}, nil
+	}
+	if err := d.h.fs.Mknod(target, fs.ModeDevice|0o660, "loop"); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }

@@ -26,6 +26,8 @@ type VolumeInfo struct {
 	// ReadOnly tells that the volume itself can't be written to, whatever its
 	// mounts say (a configMap, a secret, a downward API volume).
 	ReadOnly bool
+	// Block: it is a block device, to which Path is a link.
+	Block bool
 	// Image is set for an image volume, which has no Path: the runtime mounts
 	// it.
 	Image *runtimeapi.ImageSpec

@@ -127,10 +127,13 @@ type DeviceMounter interface {
 	// MountDevice mounts a volume for the node. It may be repeated.
 	MountDevice(ctx context.Context, r *Request, attached bool) error
 	// UnmountDevice undoes MountDevice.
-	UnmountDevice(ctx context.Context, name v1.UniqueVolumeName) error
-	// Reconstruct reads what an earlier kubelet noted of a pod's volume by its directory:
-	// the name that it has in the node's status, "" of a pod's own.
-	Reconstruct(dir string) (v1.UniqueVolumeName, error)
+	UnmountDevice(ctx context.Context, d Device) error
+	// MapPaths are where a volume that is a block device is seen: for the node, and for a pod,
+	// below which the link to it has the volume's name.
+	MapPaths(uid types.UID, pv *v1.PersistentVolume) (global, pod string)
+	// Reconstruct reads what an earlier kubelet noted of a pod's volume by the name of its
+	// directory: the name that it has in the node's status, "" of a pod's own.
+	Reconstruct(uid types.UID, name string, block bool) (v1.UniqueVolumeName, error)
 	// Expand makes a volume larger that a pod uses; false: there is nothing to do.
 	Expand(ctx context.Context, r *Request) (bool, error)
 	// Stats asks how much there is in a volume that is mounted for a pod by its name; false:
@@ -142,6 +145,15 @@ type DeviceMounter interface {
 type Stats struct {
 	Capacity, Used, Available      int64
 	Inodes, InodesUsed, InodesFree int64
+}
+
+// Device is a PersistentVolume on a node, as it is known also to a new kubelet.
+type Device struct {
+	Name v1.UniqueVolumeName
+	// Volume is the PersistentVolume's name.
+	Volume string
+	// Block: it is a block device.
+	Block bool
 }
 
 // Facts of a volume of a DeviceMounter.

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/storage/ephemeral"
 
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/nodestorage"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
 )
 
 // claimAnswer is what the API said of a claim of a pod, or of a driver's volume: a volume or
@@ -116,8 +119,8 @@ func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume, a *cl
 		if !ok || !d.HasVolume(pv) {
 			continue
 		}
-		if mode := pv.Spec.VolumeMode; mode != nil && *mode == v1.PersistentVolumeBlock {
-			return nil, fmt.Errorf("volume %s is a block device, and there are none here", pv.Name)
+		if err := fitsMode(pod, v.Name, pv); err != nil {
+			return nil, err
 		}
 		a.driver, a.pv, a.claim = d, pv, claim
 		a.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
@@ -129,4 +132,19 @@ func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume, a *cl
 		out.HostPath = &v1.HostPathVolumeSource{Path: local.Path}
 	}
 	return out, nil
+}
+
+// fitsMode is the error of a block device that a container mounts, or of files that one has
+// as a device (createVolumeSpec).
+func fitsMode(pod *v1.Pod, name string, pv *v1.PersistentVolume) error {
+	block := util.IsBlock(pv)
+	for c := range kubecontainer.Containers(&pod.Spec) {
+		switch {
+		case block && slices.ContainsFunc(c.VolumeMounts, func(m v1.VolumeMount) bool { return m.Name == name }):
+			return fmt.Errorf("volume %s has volumeMode %s, but is specified in volumeMounts", name, v1.PersistentVolumeBlock)
+		case !block && slices.ContainsFunc(c.VolumeDevices, func(d v1.VolumeDevice) bool { return d.Name == name }):
+			return fmt.Errorf("volume %s has volumeMode %s, but is specified in volumeDevices", name, v1.PersistentVolumeFilesystem)
+		}
+	}
+	return nil
 }

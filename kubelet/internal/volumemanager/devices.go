@@ -12,6 +12,7 @@ import (
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/util"
 )
 
 // driverVolume is what a pod's volume of a DeviceMounter has besides.
@@ -34,7 +35,7 @@ type driverVolume struct {
 // device is a PersistentVolume on the node, which pods share: in use, attached, mounted for
 // the node. It is known as long as it is wanted, or anything of it may be there.
 type device struct {
-	name   v1.UniqueVolumeName
+	volume.Device
 	plugin volume.DeviceMounter
 	// attaches: it has to be attached to the node, which inUse tells the controller that it
 	// must not undo.
@@ -47,13 +48,13 @@ type device struct {
 }
 
 // device returns what is known of a PersistentVolume, from now on if nothing is.
-func (m *Manager) device(name v1.UniqueVolumeName, plugin volume.DeviceMounter, attaches bool) *device {
+func (m *Manager) device(is volume.Device, plugin volume.DeviceMounter, attaches bool) *device {
 	for _, d := range m.devices {
-		if d.name == name {
+		if d.Name == is.Name {
 			return d
 		}
 	}
-	d := &device{name: name, plugin: plugin, attaches: attaches}
+	d := &device{Device: is, plugin: plugin, attaches: attaches}
 	m.devices = append(m.devices, d)
 	m.devicesChanged()
 	return d
@@ -64,7 +65,7 @@ func (m *Manager) devicesChanged() {
 	var list []v1.UniqueVolumeName
 	for _, d := range m.devices {
 		if d.attaches {
-			list = append(list, d.name)
+			list = append(list, d.Name)
 		}
 	}
 	slices.Sort(list)
@@ -84,7 +85,7 @@ func (m *Manager) GetVolumesInUse() []v1.UniqueVolumeName { return m.inUse }
 // MarkVolumesAsReportedInUse says which volumes the API knows to be in use.
 func (m *Manager) MarkVolumesAsReportedInUse(names []v1.UniqueVolumeName) {
 	for _, d := range m.devices {
-		if is := slices.Contains(names, d.name); is != d.inUse {
+		if is := slices.Contains(names, d.Name); is != d.inUse {
 			d.inUse = is
 			m.reconciling.wake(0)
 		}
@@ -153,14 +154,14 @@ func (m *Manager) mayBegin(d *device, kind operation) bool {
 // run runs an operation on a device in a task. Its error begins a pause for its like.
 func (m *Manager) run(d *device, kind operation, what string, do func(ctx context.Context) error) {
 	d.busy = true
-	m.o.Group.Go(what+"/"+string(d.name), func(ctx context.Context) {
+	m.o.Group.Go(what+"/"+string(d.Name), func(ctx context.Context) {
 		err := do(ctx)
 		d.busy = false
 		if err == nil {
 			d.backoff = backoff{}
 		} else {
 			d.backoff.failed(kind, m.l.UnixNano())
-			m.logf("%v volume=%s durationBeforeRetry=%v", err, d.name, d.backoff.wait)
+			m.logf("%v volume=%s durationBeforeRetry=%v", err, d.Name, d.backoff.wait)
 		}
 		m.populating.wake(0)
 		m.reconciling.wake(0)
@@ -184,7 +185,7 @@ func (m *Manager) verifyAttached(d *device) {
 		if err != nil {
 			return fmt.Errorf("VerifyControllerAttachedVolume failed fetching node from API server: %w", err)
 		}
-		if !slices.ContainsFunc(node.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == d.name }) {
+		if !slices.ContainsFunc(node.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == d.Name }) {
 			return errors.New("Volume not attached according to node status")
 		}
 		d.attached = true
@@ -207,7 +208,10 @@ func (m *Manager) mountOn(d *device, p *podVolumes, v *podVolume) {
 	r := v.request(p)
 	v.running = true
 	m.run(d, mountOperation, "mount", func(ctx context.Context) error {
-		words, err := "MountVolume.MountDevice failed", error(nil)
+		words, second, err := "MountVolume.MountDevice failed", "MountVolume.SetUp failed", error(nil)
+		if d.Block {
+			words, second = "MapVolume.SetUpDevice failed", "MapVolume.MapPodDevice failed"
+		}
 		if d.state != mounted {
 			err = d.plugin.MountDevice(ctx, r, d.attaches)
 			d.state = after(d.state, d.reconstructed, err)
@@ -216,20 +220,31 @@ func (m *Manager) mountOn(d *device, p *podVolumes, v *podVolume) {
 			}
 		}
 		if err == nil {
-			words = "MountVolume.SetUp failed"
+			words = second
 			err = d.plugin.SetUp(ctx, r)
 		}
 		v.running = false
 		if err == nil {
+			if d.Block && v.state != mounted {
+				m.tellMapped(v, r)
+			}
 			m.isMounted(p, v, r)
 			return nil
 		}
-		if words == "MountVolume.SetUp failed" {
+		if words == second {
 			v.state = after(v.state, v.driver.reconstructed, err)
 		}
 		m.mountFailed(v, r, words, err)
 		return err
 	})
+}
+
+// tellMapped tells where a block device is to be seen.
+func (m *Manager) tellMapped(v *podVolume, r *volume.Request) {
+	global, pod := v.driver.plugin.MapPaths(r.Pod.UID, r.PV)
+	for _, where := range []string{fmt.Sprintf("globalMapPath %q", global), fmt.Sprintf("volumeMapPath %q", pod)} {
+		m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeNormal, events.SuccessfulMountVolume, fmt.Sprintf("MapVolume.MapPodDevice succeeded for volume %q %s", v.specName(), where))
+	}
 }
 
 // after is how a mount is after an attempt: one that failed for good leaves none; one that
@@ -270,7 +285,7 @@ func (m *Manager) tearDown() {
 			continue
 		}
 		m.run(d, unmountDeviceOperation, "unmount device", func(ctx context.Context) error {
-			if err := d.plugin.UnmountDevice(ctx, d.name); err != nil {
+			if err := d.plugin.UnmountDevice(ctx, d.Device); err != nil {
 				return fmt.Errorf("UnmountDevice failed: %w", err)
 			}
 			d.state, d.reconstructed = notMounted, false
@@ -368,13 +383,13 @@ func (m *Manager) wantDriven(p *podVolumes, spec *v1.Volume, plugin volume.Devic
 		return
 	}
 	v.path = plugin.MountedPath(p.uid, a.pv)
-	m.device(plugin.VolumeName(a.pv), plugin, a.facts.Attaches).use(v)
+	m.device(volume.Device{Name: plugin.VolumeName(a.pv), Volume: a.pv.Name, Block: util.IsBlock(a.pv)}, plugin, a.facts.Attaches).use(v)
 }
 
 // reconstructDriven notes a volume that an earlier kubelet left: until its state is told, it
 // may be mounted for the pod and for the node.
-func (m *Manager) reconstructDriven(p *podVolumes, plugin volume.DeviceMounter, dir, name string) {
-	unique, err := plugin.Reconstruct(dir)
+func (m *Manager) reconstructDriven(p *podVolumes, plugin volume.DeviceMounter, dir, name string, block bool) {
+	unique, err := plugin.Reconstruct(p.uid, name, block)
 	if err != nil {
 		m.logf("Could not construct volume information, cleaning up mounts podUID=%s volume=%s: %v", p.uid, name, err)
 		return
@@ -384,7 +399,7 @@ func (m *Manager) reconstructDriven(p *podVolumes, plugin volume.DeviceMounter, 
 	if unique == "" {
 		return
 	}
-	d := m.device(unique, plugin, false)
+	d := m.device(volume.Device{Name: unique, Volume: name, Block: block}, plugin, false)
 	d.attached, d.state, d.reconstructed = true, uncertain, true
 	d.use(v)
 }

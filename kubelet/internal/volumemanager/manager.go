@@ -275,6 +275,9 @@ func (m *Manager) GetMountedVolumesForPod(uid types.UID) kubecontainer.VolumeMap
 			continue
 		}
 		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.plugin.ReadOnly() || v.driver != nil && v.driver.readOnly}
+		if v.driver != nil && v.driver.device != nil {
+			info.Block = v.driver.device.Block
+		}
 		if v.spec.Image != nil {
 			info.Image = &runtimeapi.ImageSpec{Image: v.spec.Image.Reference, UserSpecifiedImage: v.spec.Image.Reference}
 		}

@@ -134,7 +134,11 @@ func (m *Manager) mountDone(p *podVolumes, v *podVolume, r *volume.Request, err 
 func (m *Manager) mountFailed(v *podVolume, r *volume.Request, words string, err error) {
 	text := fmt.Sprintf("%s for volume %q : %v", words, v.specName(), err)
 	m.logf("%s pod=%s/%s durationBeforeRetry=%v", text, r.Pod.Namespace, r.Pod.Name, v.backoff.wait)
-	m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeWarning, events.FailedMountVolume, text)
+	reason := events.FailedMountVolume
+	if r.PV != nil && util.IsBlock(r.PV) {
+		reason = events.FailedMapVolume
+	}
+	m.o.Recorder.Event(kubecontainer.PodRef(r.Pod), v1.EventTypeWarning, reason, text)
 	if !v.desired {
 		m.populating.wake(0) // which forgets it
 	}

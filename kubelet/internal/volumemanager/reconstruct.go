@@ -22,6 +22,7 @@ func (m *Manager) reconstruct() {
 		byDir[volume.EscapeName(p.Name())] = p
 	}
 	for _, pod := range pods {
+		m.reconstructBlock(types.UID(pod.Name()), byDir)
 		dir := path.Join(m.o.Host.PodsDir, pod.Name(), "volumes")
 		plugins, err := files.ReadDir(dir)
 		if err != nil {
@@ -36,13 +37,32 @@ func (m *Manager) reconstruct() {
 			for _, v := range volumes {
 				p := m.record(types.UID(pod.Name()))
 				if driven, ok := plugin.(volume.DeviceMounter); ok {
-					m.reconstructDriven(p, driven, path.Join(dir, d.Name(), v.Name()), v.Name())
+					m.reconstructDriven(p, driven, path.Join(dir, d.Name(), v.Name()), v.Name(), false)
 					continue
 				}
 				p.volumes = append(p.volumes, &podVolume{
 					name: v.Name(), plugin: plugin, path: path.Join(dir, d.Name(), v.Name()), state: uncertain,
 				})
 			}
+		}
+	}
+}
+
+// reconstructBlock notes a pod's block devices.
+func (m *Manager) reconstructBlock(uid types.UID, byDir map[string]volume.Plugin) {
+	dir := path.Join(m.o.Host.PodDir(uid), "volumeDevices")
+	plugins, err := m.o.Host.FS.ReadDir(dir)
+	if err != nil {
+		return // there is none
+	}
+	for _, d := range plugins {
+		driven, ok := byDir[d.Name()].(volume.DeviceMounter)
+		links, err := m.o.Host.FS.ReadDir(path.Join(dir, d.Name()))
+		if !ok || err != nil {
+			continue
+		}
+		for _, v := range links {
+			m.reconstructDriven(m.record(uid), driven, path.Join(dir, d.Name(), v.Name()), v.Name(), true)
 		}
 	}
 }

@@ -54,13 +54,9 @@ func (p *Plugin) MountDevice(ctx context.Context, r *volume.Request, attached bo
 			return err
 		}
 	}
-	dir := p.deviceDir(source.Driver, source.VolumeHandle)
-	target := path.Join(dir, globalMount)
-	if err := p.host.FS.MkdirAll(target, 0o750); err != nil {
-		return wrap(fmt.Sprintf("attacher.MountDevice failed to create dir %q", target), err)
-	}
-	if err := p.saveData(dir, volumeData{Driver: source.Driver, Handle: source.VolumeHandle}); err != nil {
-		return wrap("failed to save volume info data", err)
+	target, err := p.makeDevice(r.PV)
+	if err != nil {
+		return err
 	}
 	if !stages {
 		return nil
@@ -81,10 +77,35 @@ func (p *Plugin) MountDevice(ctx context.Context, r *volume.Request, attached bo
 	})
 	err = progress(err)
 	var uncertain *volume.UncertainError
-	if err != nil && !errors.As(err, &uncertain) {
-		p.removeDevice(dir)
+	if err != nil && !errors.As(err, &uncertain) && !isBlock(r.PV) {
+		p.removeDevice(path.Dir(target))
 	}
 	return err
+}
+
+// makeDevice notes a volume on the node, and returns where it is staged.
+func (p *Plugin) makeDevice(pv *v1.PersistentVolume) (string, error) {
+	if isBlock(pv) {
+		return p.stageBlock(pv)
+	}
+	dir := p.deviceDir(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle)
+	target := path.Join(dir, globalMount)
+	if err := p.host.FS.MkdirAll(target, 0o750); err != nil {
+		return "", wrap(fmt.Sprintf("attacher.MountDevice failed to create dir %q", target), err)
+	}
+	if err := p.saveData(dir, volumeData{Driver: pv.Spec.CSI.Driver, Handle: pv.Spec.CSI.VolumeHandle}); err != nil {
+		return "", wrap("failed to save volume info data", err)
+	}
+	return target, nil
+}
+
+// stagingPath is where a volume is staged.
+func (p *Plugin) stagingPath(pv *v1.PersistentVolume) string {
+	if isBlock(pv) {
+		b := p.blockPaths(pv.Name)
+		return b.staging
+	}
+	return path.Join(p.deviceDir(pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle), globalMount)
 }
 
 // mountGroup is the pod's fsGroup, if it is the driver that gives the files to it.
@@ -108,8 +129,8 @@ func (p *Plugin) removeDevice(dir string) {
 
 // UnmountDevice implements volume.DeviceMounter: it undoes the staging
 // (csiAttacher.UnmountDevice).
-func (p *Plugin) UnmountDevice(ctx context.Context, name v1.UniqueVolumeName) error {
-	driver, handle := split(name)
+func (p *Plugin) UnmountDevice(ctx context.Context, d volume.Device) error {
+	driver, handle := split(d.Name)
 	c, err := p.drivers.client(ctx, driver)
 	if err != nil {
 		return wrap("attacher.UnmountDevice failed to create newCsiDriverClient", err)
@@ -118,6 +139,9 @@ func (p *Plugin) UnmountDevice(ctx context.Context, name v1.UniqueVolumeName) er
 	stages, err := c.can(ctx, csispec.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)
 	if err != nil {
 		return wrap("attacher.UnmountDevice failed to check whether STAGE_UNSTAGE_VOLUME set", err)
+	}
+	if d.Block {
+		return p.unstageBlock(ctx, d.Volume, handle, c, stages)
 	}
 	dir := p.deviceDir(driver, handle)
 	if stages {

@@ -112,5 +112,8 @@ func (c *client) capability(ctx context.Context, pv *v1.PersistentVolume, fsType
 		mount.VolumeMountGroup = fmt.Sprint(*group)
 	}
 	out.AccessType = &csispec.VolumeCapability_Mount{Mount: mount}
+	if isBlock(pv) {
+		out.AccessType = &csispec.VolumeCapability_Block{Block: &csispec.VolumeCapability_BlockVolume{}}
+	}
 	return out, nil
 }

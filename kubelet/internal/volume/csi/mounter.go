@@ -65,16 +65,12 @@ func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	if err := p.describe(ctx, object, r, mode, req); err != nil {
 		return err
 	}
-	dir := path.Dir(r.Dir)
-	if err := p.host.FS.MkdirAll(dir, 0o750); err != nil {
-		return wrap(fmt.Sprintf("mounter.SetUpAt failed to create parent dir %q", dir), err)
-	}
 	data := volumeData{
 		AttachmentID: attachmentName(req.VolumeId, driver, p.drivers.o.NodeName), Driver: driver, Node: p.drivers.o.NodeName,
 		SpecVolume: name, Handle: req.VolumeId, Mode: string(mode),
 	}
-	if err := p.saveData(dir, data); err != nil {
-		return wrap("mounter.SetUpAt failed to save volume info data", err)
+	if req.TargetPath, err = p.makePublished(r, data); err != nil {
+		return err
 	}
 	group, err := c.mountGroup(ctx, r)
 	if err != nil {
@@ -88,10 +84,13 @@ func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	})
 	if err = progress(err); err != nil {
 		var uncertain *volume.UncertainError
-		if !errors.As(err, &uncertain) {
-			p.removePublished(dir)
+		if !errors.As(err, &uncertain) && !isBlock(r.PV) {
+			p.removePublished(path.Dir(r.Dir))
 		}
 		return err
+	}
+	if isBlock(r.PV) {
+		return p.mapDevice(r.Pod.UID, name)
 	}
 	if group == nil && ownsFiles(object, r, fsType) {
 		if err := util.SetVolumeOwnershipBy(p.host.FS, r.Dir, req.Readonly, r.FSGroup, changePolicy(r.Pod)); err != nil {
@@ -100,6 +99,25 @@ func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 		}
 	}
 	return nil
+}
+
+// makePublished makes what a volume is published in, notes it, and returns where.
+func (p *Plugin) makePublished(r *volume.Request, data volumeData) (string, error) {
+	if isBlock(r.PV) {
+		b := p.blockPaths(data.SpecVolume)
+		if err := p.host.FS.MkdirAll(b.publishDir, 0o750); err != nil {
+			return "", wrap("blockMapper.publishVolumeForBlock failed to create dir", err)
+		}
+		return b.publish(r.Pod.UID), nil
+	}
+	dir := path.Dir(r.Dir)
+	if err := p.host.FS.MkdirAll(dir, 0o750); err != nil {
+		return "", wrap(fmt.Sprintf("mounter.SetUpAt failed to create parent dir %q", dir), err)
+	}
+	if err := p.saveData(dir, data); err != nil {
+		return "", wrap("mounter.SetUpAt failed to save volume info data", err)
+	}
+	return r.Dir, nil
 }
 
 // supports reports whether a driver has volumes of a lifecycle (supportsVolumeLifecycleMode).
@@ -122,7 +140,7 @@ func (p *Plugin) staged(ctx context.Context, c *client, r *volume.Request, d *st
 		return wrap("mounter.SetUpAt failed to check for STAGE_UNSTAGE_VOLUME capability", err)
 	}
 	if stages {
-		req.StagingTargetPath = path.Join(p.deviceDir(source.Driver, source.VolumeHandle), globalMount)
+		req.StagingTargetPath = p.stagingPath(r.PV)
 	}
 	if d == nil || d.Spec.AttachRequired == nil || *d.Spec.AttachRequired {
 		req.PublishContext, err = p.publishContext(ctx, source.Driver, source.VolumeHandle)
@@ -211,6 +229,9 @@ func changePolicy(pod *v1.Pod) *v1.PodFSGroupChangePolicy {
 
 // TearDown implements volume.Plugin (csiMountMgr.TearDownAt).
 func (p *Plugin) TearDown(ctx context.Context, uid types.UID, name string) error {
+	if _, err := p.host.FS.Lstat(p.blockPaths(name).volume); err == nil {
+		return p.unmapDevice(ctx, uid, name)
+	}
 	dir := p.host.VolumeDir(uid, PluginName, name)
 	d, err := p.loadData(dir)
 	if err != nil {
@@ -268,7 +289,7 @@ func (p *Plugin) Expand(ctx context.Context, r *volume.Request) (bool, error) {
 		RequiredBytes: r.PV.Spec.Capacity.Storage().Value(),
 	}}
 	if stages {
-		req.StagingTargetPath = path.Join(p.deviceDir(source.Driver, source.VolumeHandle), globalMount)
+		req.StagingTargetPath = p.stagingPath(r.PV)
 	}
 	if req.VolumeCapability, err = c.capability(ctx, r.PV, source.FSType, nil); err != nil {
 		return false, err

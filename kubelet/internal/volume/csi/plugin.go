@@ -53,6 +53,9 @@ func (p *Plugin) Path(uid types.UID, v *v1.Volume) string { return p.mounted(uid
 
 // MountedPath implements volume.DeviceMounter.
 func (p *Plugin) MountedPath(uid types.UID, pv *v1.PersistentVolume) string {
+	if isBlock(pv) {
+		return path.Join(p.podDevices(uid), pv.Name)
+	}
 	return p.mounted(uid, pv.Name)
 }
 
@@ -140,7 +143,12 @@ func (p *Plugin) loadData(dir string) (volumeData, error) {
 }
 
 // Reconstruct implements volume.DeviceMounter (ConstructVolumeSpec).
-func (p *Plugin) Reconstruct(dir string) (v1.UniqueVolumeName, error) {
+func (p *Plugin) Reconstruct(uid types.UID, name string, block bool) (v1.UniqueVolumeName, error) {
+	dir := p.host.VolumeDir(uid, PluginName, name)
+	if block {
+		b := p.blockPaths(name)
+		dir = b.data()
+	}
 	d, err := p.loadData(dir)
 	if err != nil || d.Mode == string(storagev1.VolumeLifecycleEphemeral) {
 		return "", err

@@ -147,6 +147,11 @@ func UsedVolumes(pod *v1.Pod) map[string]bool {
 	return used
 }
 
+// IsBlock reports whether a volume is a block device.
+func IsBlock(pv *v1.PersistentVolume) bool {
+	return pv.Spec.VolumeMode != nil && *pv.Spec.VolumeMode == v1.PersistentVolumeBlock
+}
+
 // MakeNestedMountpoints makes, in a volume whose content is made by the
 // kubelet, the directories on which containers mount other volumes
 // (pkg/volume/util/nested_volumes.go).
