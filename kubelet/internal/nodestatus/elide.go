@@ -126,6 +126,7 @@ type inputs struct {
 	imageCount        int
 	inUse             *v1.UniqueVolumeName
 	inUseCount        int
+	inUseKnown        bool
 	handlers          *v1.NodeRuntimeHandler
 	handlerCount      int
 	features          *v1.NodeFeatures
@@ -144,7 +145,9 @@ func (e *Elided) inputs() (inputs, bool) {
 		in.resources = s.Resources()
 	}
 	if s.VolumesInUse != nil {
-		in.inUse, in.inUseCount = identity(s.VolumesInUse())
+		volumes, known := s.VolumesInUse()
+		in.inUse, in.inUseCount = identity(volumes)
+		in.inUseKnown = known
 	}
 	if s.Images != nil {
 		in.images, in.imageCount = identity(s.Images())

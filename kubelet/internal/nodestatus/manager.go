@@ -88,9 +88,9 @@ type Sources struct {
 	RuntimeErrors, NetworkErrors, StorageErrors, ShutdownErrors func() error
 	// SoftRequirements is the container manager's complaint, or nil.
 	SoftRequirements func() error
-	// VolumesInUse returns the volumes that are in use, as another slice once they change;
-	// ReportedInUse is told which of them the API knows.
-	VolumesInUse  func() []v1.UniqueVolumeName
+	// VolumesInUse returns the volumes that are in use, as another slice once they change, and
+	// false while they are not known; ReportedInUse is told which of them the API knows.
+	VolumesInUse  func() ([]v1.UniqueVolumeName, bool)
 	ReportedInUse func([]v1.UniqueVolumeName)
 	// UpdatePodCIDR hands a new CIDR to the runtime and reports whether it was
 	// new.

@@ -88,7 +88,9 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	}
 	m.setReady(st, now)
 	if s.VolumesInUse != nil {
-		st.VolumesInUse = s.VolumesInUse()
+		if volumes, known := s.VolumesInUse(); known {
+			st.VolumesInUse = volumes
+		}
 	}
 	// The event is for a change since this kubelet's last status, as upstream
 	// remembers it in memory only.

@@ -78,9 +78,9 @@ func (m *Manager) devicesChanged() {
 }
 
 // GetVolumesInUse returns the volumes that have to be attached, sorted, from when it is
-// decided that they are to be attached until they are unmounted. It is shared, and another
-// slice once it changes.
-func (m *Manager) GetVolumesInUse() []v1.UniqueVolumeName { return m.inUse }
+// decided that they are to be attached until they are unmounted; false while that is not
+// known. The list is shared, and another slice once it changes.
+func (m *Manager) GetVolumesInUse() ([]v1.UniqueVolumeName, bool) { return m.inUse, !m.unsynced }
 
 // MarkVolumesAsReportedInUse says which volumes the API knows to be in use.
 func (m *Manager) MarkVolumesAsReportedInUse(names []v1.UniqueVolumeName) {
@@ -90,6 +90,38 @@ func (m *Manager) MarkVolumesAsReportedInUse(names []v1.UniqueVolumeName) {
 			m.reconciling.wake(0)
 		}
 	}
+}
+
+// syncDevices learns which of the volumes that an earlier kubelet left have to be attached:
+// those that the node's status says to be (updateReconstructedFromNodeStatus). Without an API
+// none has.
+func (m *Manager) syncDevices() {
+	if m.unsynced = len(m.devices) > 0 && m.o.Claims != nil; !m.unsynced {
+		return
+	}
+	m.o.Group.Go("reconstructed volumes", func(ctx context.Context) {
+		for m.unsynced {
+			node, err := m.o.Claims.GetNode(ctx, m.o.NodeName)
+			if err != nil {
+				m.logf("Error fetching Node object: %v", err)
+				if m.l.Sleep(ctx, loopPeriod) != nil {
+					return
+				}
+				continue
+			}
+			m.unsynced = false
+			for _, d := range m.devices {
+				if d.reconstructed && slices.ContainsFunc(node.Status.VolumesAttached, func(a v1.AttachedVolume) bool { return a.Name == d.Name }) {
+					d.attaches = true
+				}
+			}
+			m.devicesChanged()
+			if m.o.InUseChanged != nil {
+				m.o.InUseChanged() // now it is known
+			}
+			m.reconciling.wake(0)
+		}
+	})
 }
 
 // use says that a pod's volume is on a device.

@@ -103,7 +103,10 @@ type Manager struct {
 
 	// populated: the populator has run with all sources ready, so what is not
 	// wanted by now is not wanted at all.
-	populated             bool
+	populated bool
+	// unsynced: what an earlier kubelet left is not known well enough to take it away: which
+	// of the volumes have to be attached only the node's status tells.
+	unsynced              bool
 	populator, reconciler *loop.Periodic
 	// populating and reconciling are when there is something for the two loops to do.
 	populating, reconciling work
@@ -188,6 +191,7 @@ func (m *Manager) Start() {
 	// Upstream's two loops begin in goroutines of their own, in either order.
 	apart := m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0)
 	m.reconstruct()
+	m.syncDevices()
 	m.populator.BeginAfter(loopPeriod)
 	m.reconciler.BeginAfter(cmp.Or(apart, loopPeriod))
 	m.elide()

@@ -23,7 +23,7 @@ func (m *Manager) reconcile() {
 	m.reconciling.begin()
 	now := m.l.UnixNano()
 	pods := slices.Clone(m.order)
-	if m.populated {
+	if m.populated && !m.unsynced {
 		for _, p := range pods {
 			for _, v := range slices.Clone(p.volumes) {
 				if v.desired || v.state == notMounted || v.running || v.driver != nil && v.driver.device != nil && v.driver.device.busy {
@@ -59,7 +59,7 @@ func (m *Manager) reconcile() {
 			}
 		}
 	}
-	if m.populated {
+	if m.populated && !m.unsynced {
 		m.tearDown()
 	}
 	m.reconciling.end()
