@@ -67,7 +67,7 @@ func unsupportedVolume(field string, v *v1.Volume, simulated bool, say func(fiel
 			}
 		}
 	case v.CSI != nil:
-		say(field, "CSI drivers are not supported yet")
+		say(field, "no CSI driver can register here yet, so the pod waits")
 	case v.GitRepo != nil: // as upstream: it is disabled
 	default:
 		say(field, "volumes of this kind are not supported yet")

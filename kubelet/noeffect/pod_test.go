@@ -34,7 +34,7 @@ func TestUnsupportedOnMachine(t *testing.T) {
 		{Name: "i", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}},
 		{Name: "c", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}},
 	}
-	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[1] (c): CSI drivers are not supported yet" {
+	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[1] (c): no CSI driver can register here yet, so the pod waits" {
 		t.Errorf("%q", got)
 	}
 }
