@@ -70,16 +70,23 @@ func TestRandomVolumes(t *testing.T) {
 	}
 }
 
-func runVolumes(t *testing.T, seed uint64) {
+// newVolumeRun returns a run with some parts of the control plane.
+func newVolumeRun(t *testing.T, seed uint64, parts ...string) *volumeRun {
 	c, err := New(Options{Seed: seed + 1, Workers: 1, ControlPlane: controlplane.Options{
-		Disable: slices.DeleteFunc(controlplane.Names(), func(n string) bool { return n == controlplane.AttachDetach }),
+		Disable: slices.DeleteFunc(controlplane.Names(), func(n string) bool { return slices.Contains(parts, n) }),
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
 	r := &volumeRun{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 21)), seed: seed, volumes: 4, staged: map[string]bool{}, published: map[string][]string{}, forgotten: map[string]bool{}}
 	r.begin()
+	return r
+}
+
+func runVolumes(t *testing.T, seed uint64) {
+	r := newVolumeRun(t, seed, controlplane.AttachDetach)
+	c := r.c
+	defer c.Close()
 	for at := 20 * time.Second; at < 6*time.Minute; at += time.Duration(1+r.rng.IntN(9)) * time.Second {
 		if err := c.RunUntil(at); err != nil {
 			t.Fatal(err)
@@ -93,8 +100,8 @@ func runVolumes(t *testing.T, seed uint64) {
 	for _, pod := range c.API().Pods() {
 		_ = c.API().Delete(apiserver.KindPod, pod.Namespace, pod.Name, metav1.DeleteOptions{})
 	}
-	// A pause after failures takes up to 2m2s.
-	if err := c.RunUntil(16 * time.Minute); err != nil {
+	// A pause after failures takes up to 2m2s, and there may be several to come.
+	if err := c.RunUntil(45 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	r.ended()
