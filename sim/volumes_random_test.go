@@ -14,6 +14,7 @@ import (
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -49,6 +50,8 @@ type volumeRun struct {
 	// upstream's, a kubelet finds what it mounted by the pods' directories, and so knows
 	// nothing of them any more if the pod is gone by then.
 	forgotten map[string]bool
+	// asked is what nodes' drivers were asked of volumes, how long it took and what they said.
+	asked map[string][]string
 }
 
 // TestRandomVolumes holds, over random runs, that no volume is attached to two nodes, none is
@@ -78,7 +81,7 @@ func newVolumeRun(t *testing.T, seed uint64, parts ...string) *volumeRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &volumeRun{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 21)), seed: seed, volumes: 4, staged: map[string]bool{}, published: map[string][]string{}, forgotten: map[string]bool{}}
+	r := &volumeRun{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 21)), seed: seed, volumes: 4, staged: map[string]bool{}, published: map[string][]string{}, forgotten: map[string]bool{}, asked: map[string][]string{}}
 	r.begin()
 	return r
 }
@@ -163,6 +166,9 @@ func (r *volumeRun) start(node string) {
 
 // called holds what a driver may rely on, and notes what it has granted.
 func (r *volumeRun) called(node string, call plugins.Call) {
+	if strings.HasSuffix(call.Method, "Volume") {
+		r.asked[node] = append(r.asked[node], fmt.Sprintf("%s %v %v", call.Method, call.Took.Round(time.Millisecond), status.Code(call.Err)))
+	}
 	switch req := call.Req.(type) {
 	case *csi.NodeStageVolumeRequest:
 		if !r.attached(node, req.VolumeId) {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // volumePod is a pod with the volume v0 on a node.
@@ -90,4 +92,34 @@ func TestNodeDiesWithVolume(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStageIsCut: a driver that doesn't answer is given two minutes; then the volume may be
+// staged, and is unstaged once the pod is gone.
+func TestStageIsCut(t *testing.T) {
+	r := newVolumeRun(t, 0, controlplane.AttachDetach)
+	defer r.c.Close()
+	r.node("n0").Plugins().AddRules(plugins.Rule{Plugin: disks, Method: "NodeStageVolume", Times: 1, Delay: time.Hour})
+	for _, step := range []struct {
+		at time.Duration
+		do func()
+	}{
+		{20 * time.Second, func() { r.create(volumePod("p", "n0")) }},
+		{100 * time.Second, func() {
+			if err := r.c.API().Delete(apiserver.KindPod, "default", "p", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{4 * time.Minute, func() {}},
+	} {
+		if err := r.c.RunUntil(step.at); err != nil {
+			t.Fatal(err)
+		}
+		step.do()
+	}
+	want := []string{"NodeStageVolume 2m0s DeadlineExceeded", "NodeUnstageVolume 0s OK"}
+	if got := r.asked["n0"]; !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	r.ended()
 }
