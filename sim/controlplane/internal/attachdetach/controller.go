@@ -173,6 +173,9 @@ func (c *Controller) pod(p *v1.Pod, deleted bool) {
 
 // wait keeps which pods name a claim.
 func (c *Controller) wait(claim, pod controller.Key, names bool) {
+	if slices.Contains(c.waiting[claim], pod) == names {
+		return
+	}
 	rest := slices.DeleteFunc(c.waiting[claim], func(k controller.Key) bool { return k == pod })
 	if names {
 		rest = append(rest, pod)
