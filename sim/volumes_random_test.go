@@ -75,6 +75,15 @@ func TestRandomVolumes(t *testing.T) {
 
 // newVolumeRun returns a run with some parts of the control plane.
 func newVolumeRun(t *testing.T, seed uint64, parts ...string) *volumeRun {
+	return makeVolumeRun(t, seed, 300*time.Millisecond, parts)
+}
+
+// newSlowVolumeRun is newVolumeRun with an attacher that takes its time to detach.
+func newSlowVolumeRun(t *testing.T, detach time.Duration, parts ...string) *volumeRun {
+	return makeVolumeRun(t, 0, detach, parts)
+}
+
+func makeVolumeRun(t *testing.T, seed uint64, detach time.Duration, parts []string) *volumeRun {
 	c, err := New(Options{Seed: seed + 1, Workers: 1, ControlPlane: controlplane.Options{
 		Disable: slices.DeleteFunc(controlplane.Names(), func(n string) bool { return slices.Contains(parts, n) }),
 	}})
@@ -82,7 +91,7 @@ func newVolumeRun(t *testing.T, seed uint64, parts ...string) *volumeRun {
 		t.Fatal(err)
 	}
 	r := &volumeRun{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 21)), seed: seed, volumes: 4, staged: map[string]bool{}, published: map[string][]string{}, forgotten: map[string]bool{}, asked: map[string][]string{}}
-	r.begin()
+	r.begin(detach)
 	return r
 }
 
@@ -118,7 +127,7 @@ func (r *volumeRun) errorf(format string, args ...any) {
 }
 
 // begin makes nodes with a driver each, the attacher, and volumes with their claims.
-func (r *volumeRun) begin() {
+func (r *volumeRun) begin(detach time.Duration) {
 	api := r.c.API()
 	for _, name := range volumeNodes {
 		_, err := r.c.AddNode(NodeOptions{Name: name, Plugins: &plugins.Options{Observe: func(call plugins.Call) { r.called(name, call) }}})
@@ -127,7 +136,7 @@ func (r *volumeRun) begin() {
 		}
 		r.start(name)
 	}
-	plugins.StartAttacher(api, plugins.Attacher{Driver: disks, Attach: 700 * time.Millisecond, Detach: 300 * time.Millisecond, Fail: int(r.seed % 3)},
+	plugins.StartAttacher(api, plugins.Attacher{Driver: disks, Attach: 700 * time.Millisecond, Detach: detach, Fail: int(r.seed % 3)},
 		func(err error) { r.t.Log(err) })
 	api.OnChange(r.attachment, apiserver.KindVolumeAttachment)
 	r.create(&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: disks}})

@@ -123,3 +123,33 @@ func TestStageIsCut(t *testing.T) {
 	}
 	r.ended()
 }
+
+// TestSlowDetach: a detachment that takes longer than the controller waits, and whose volume
+// is wanted again meanwhile, is over before the volume is attached anew; also if that is in
+// the pause before the controller waits again.
+func TestSlowDetach(t *testing.T) {
+	r := newSlowVolumeRun(t, 3*time.Minute, controlplane.AttachDetach)
+	defer r.c.Close()
+	run := func(to time.Duration) {
+		t.Helper()
+		if err := r.c.RunUntil(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(20 * time.Second)
+	r.create(volumePod("old", "n0"))
+	run(time.Minute)
+	if err := r.c.API().Delete(apiserver.KindPod, "default", "old", metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Minute
+	for ; len(r.attachments("v0")) == 1 && r.attachments("v0")[0].DeletionTimestamp == nil; at += 10 * time.Millisecond {
+		run(at)
+	}
+	run(at + 2*time.Minute + 200*time.Millisecond)
+	r.create(volumePod("new", "n0"))
+	run(12 * time.Minute)
+	if p := r.c.API().Pod("default", "new"); p.Status.Phase != v1.PodRunning {
+		t.Errorf("the pod is %s", p.Status.Phase)
+	}
+}

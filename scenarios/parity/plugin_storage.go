@@ -97,13 +97,13 @@ const kubeletDir = "/var/lib/kubelet"
 func (o *pluginObserver) directories() (pods map[string][]string, csi map[string]any) {
 	pods = map[string][]string{}
 	data := map[string]any{}
-	for _, full := range o.c.pods() {
-		_, name, _ := strings.Cut(full, "/")
-		pod, err := o.pods.c.API().Store().Get(apiserver.KindPod, v1.NamespaceDefault, name)
-		if err != nil {
-			continue
-		}
-		dir := path.Join(kubeletDir, "pods", string(pod.GetUID()))
+	var known []*v1.Pod
+	if k := o.node.Kubelet(); k != nil {
+		known = k.Pods()
+	}
+	for _, pod := range known {
+		name := pod.Name
+		dir := path.Join(kubeletDir, "pods", string(pod.UID))
 		if list := o.files(dir, data); len(list) > 0 {
 			pods[name] = list
 		}

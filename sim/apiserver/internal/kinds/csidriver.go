@@ -12,7 +12,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// CSIDriver is the kind of what drivers of CSI can do. No driver runs here.
+// CSIDriver is the kind of what drivers of CSI can do, and want.
 const CSIDriver kind.Kind = "CSIDriver"
 
 // csiDriver returns the row of CSIDriver (pkg/registry/storage/csidriver/strategy.go).

@@ -13,8 +13,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
-// VolumeAttachment is the kind of wishes that a volume be attached to a node. Nobody
-// here attaches any.
+// VolumeAttachment is the kind of wishes that a volume be attached to a node, on
+// which the driver's attacher acts.
 const VolumeAttachment kind.Kind = "VolumeAttachment"
 
 // volumeAttachment returns the row of VolumeAttachment

@@ -106,7 +106,6 @@ func (c *Controller) detach(a *attachment) {
 		va, ok := controller.Lookup[*storagev1.VolumeAttachment](c.api, apiserver.KindVolumeAttachment, controller.Key{Name: a.name()})
 		if ok {
 			if err := controller.Delete(ctx, c.api, va, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				a.reported = true
 				return fmt.Errorf("delete VolumeAttachment %s: %w", va.Name, err)
 			}
 			err := c.poll(ctx, func() (bool, error) {
@@ -117,8 +116,7 @@ func (c *Controller) detach(a *attachment) {
 				return !ok, nil
 			})
 			if err != nil {
-				a.reported = true
-				return err
+				return err // it may be going: who wants it again asks anew
 			}
 		}
 		a.attached, a.unwanted = false, time.Time{}
