@@ -42,15 +42,16 @@ var _ server.Host = Host{}
 // Host returns the kubelet for its server.
 func (kl *Kubelet) Host() Host { return Host{kl} }
 
-// PodResources returns what tells which devices pods have; nil before the kubelet has made
-// it.
+// PodResources returns what tells what pods have for themselves; nil before the kubelet has
+// made it.
 func (kl *Kubelet) PodResources() *podresources.Server {
 	if kl.containers == nil {
 		return nil
 	}
-	s := &podresources.Server{ActivePods: kl.activePods, Devices: kl.containers.deviceManager}
-	if kl.containers.draManager != nil {
-		s.Claims = kl.containers.draManager
+	m := kl.containers
+	s := &podresources.Server{ActivePods: kl.activePods, Devices: m.deviceManager, CPUs: m.cpuManager, Memory: m.memoryManager}
+	if m.draManager != nil {
+		s.Claims = m.draManager
 	}
 	return s
 }

@@ -172,6 +172,9 @@ func (kl *Kubelet) pluginHandlers() map[string]pluginmanager.Handler {
 		out[registerapi.DRAPlugin] = p
 		p.Start()
 	}
+	if m := kl.containers.deviceManager; m != nil {
+		out[registerapi.DevicePlugin] = m.Handler()
+	}
 	return out
 }
 

@@ -30,23 +30,15 @@ func unsupported(pod *v1.Pod, simulated bool) []string {
 	for i := range spec.Volumes {
 		unsupportedVolume(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), &spec.Volumes[i], simulated, say)
 	}
-	if len(spec.ResourceClaims) > 0 {
-		why := "no DRA driver can register yet, so the pod waits for ever"
-		if simulated {
-			why = "drivers of simulated nodes prepare every claim at once, and containers get nothing with it"
-		}
-		say("spec.resourceClaims", why)
+	if len(spec.ResourceClaims) > 0 && simulated {
+		say("spec.resourceClaims", "drivers of simulated nodes prepare every claim at once, and containers get nothing with it")
 	}
 	return out
 }
 
 func unsupportedContainer(field string, c *v1.Container, simulated bool, say func(field, what string)) {
-	if len(c.VolumeDevices) > 0 {
-		why := "there are no block devices"
-		if simulated {
-			why += ", since volumes of simulated clusters are directories"
-		}
-		say(field+".volumeDevices", why)
+	if len(c.VolumeDevices) > 0 && simulated {
+		say(field+".volumeDevices", "block devices of simulated nodes hold no data")
 	}
 }
 
@@ -67,7 +59,9 @@ func unsupportedVolume(field string, v *v1.Volume, simulated bool, say func(fiel
 			}
 		}
 	case v.CSI != nil:
-		say(field, "no CSI driver can register here yet, so the pod waits")
+		if simulated {
+			say(field, "no CSI driver can be started by a scenario yet, so the pod waits")
+		}
 	case v.GitRepo != nil: // as upstream: it is disabled
 	default:
 		say(field, "volumes of this kind are not supported yet")

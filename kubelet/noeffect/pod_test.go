@@ -17,7 +17,7 @@ func TestUnsupported(t *testing.T) {
 	}}}
 	p.Spec.Volumes = []v1.Volume{{Name: "data"}}
 	got := strings.Join(Unsupported(p), "\n")
-	want := "spec.containers[0].volumeDevices: there are no block devices, since volumes of simulated clusters are directories\n" +
+	want := "spec.containers[0].volumeDevices: block devices of simulated nodes hold no data\n" +
 		"spec.volumes[0] (data): volumes of this kind are not supported yet"
 	if got != want {
 		t.Errorf("got\n%s", got)
@@ -33,8 +33,13 @@ func TestUnsupportedOnMachine(t *testing.T) {
 	pod.Spec.Volumes = []v1.Volume{
 		{Name: "i", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}},
 		{Name: "c", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}},
+		{Name: "n", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}},
 	}
-	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[1] (c): no CSI driver can register here yet, so the pod waits" {
+	pod.Spec.Containers = []v1.Container{{VolumeDevices: []v1.VolumeDevice{{}}}}
+	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[2] (n): volumes of this kind are not supported yet" {
 		t.Errorf("%q", got)
+	}
+	if got := Unsupported(pod); len(got) != 4 {
+		t.Errorf("in a simulation: %q", got)
 	}
 }

@@ -13,7 +13,6 @@ import (
 // Times of upstream's plugin_manager.go, operation_generator.go and exponential_backoff.go.
 const (
 	loopPeriod     = time.Second
-	dialTimeout    = 10 * time.Second
 	infoTimeout    = time.Second
 	notifyTimeout  = 5 * time.Second
 	backoffInitial = 500 * time.Millisecond
@@ -48,7 +47,7 @@ type Sockets interface {
 	// and from now on of each that is made or removed. Its functions are called on the
 	// kubelet's loop.
 	Watch(dir string, made, removed func(socket string)) error
-	// Dial connects to a socket, waiting until somebody listens there.
+	// Dial connects to a socket; an error if nobody listens there.
 	Dial(ctx context.Context, socket string) (Conn, error)
 }
 

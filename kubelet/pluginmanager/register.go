@@ -17,7 +17,7 @@ import (
 // (operationexecutor/operation_generator.go), with its errors.
 func (m *Manager) register(ctx context.Context, s *socket) error {
 	made := s.made
-	conn, err := within(ctx, dialTimeout, func(ctx context.Context) (Conn, error) { return m.o.Sockets.Dial(ctx, s.path) })
+	conn, err := Dial(ctx, m.o.Sockets, s.path)
 	if err != nil {
 		return fmt.Errorf("RegisterPlugin error -- dial failed at socket %s, err: %w", s.path, err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
@@ -37,6 +38,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/real/machine"
 	"github.com/drydock-sim/drydock/kubelet/real/mount"
 	"github.com/drydock-sim/drydock/kubelet/real/network"
+	"github.com/drydock-sim/drydock/kubelet/real/plugins"
 	"github.com/drydock-sim/drydock/kubelet/real/stats"
 )
 
@@ -169,6 +171,9 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.UnsupportedOnMachine,
 		Exit: func(err error) { exit = err; cancel(err) },
 	}
+	devices := plugins.NewDevicePlugins(g, filepath.Join(o.RootDir, devicemanager.Dir), o.log)
+	defer devices.Close()
+	ko.DevicePlugins, ko.PluginSockets = devices, plugins.NewSockets(g, o.log)
 	bus := logind.New(l, g, logind.Options{})
 	defer func() { _ = bus.Close() }()
 	ko.Logind = bus
@@ -192,6 +197,11 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		return err
 	}
 	k.Start()
+	resources, err := plugins.ServePodResources(g, o.RootDir, k.PodResources, o.log)
+	if err != nil {
+		return err
+	}
+	defer resources.Close()
 	watch := watchClock
 	if o.watchClock != nil {
 		watch = o.watchClock

@@ -1,4 +1,4 @@
-// Package podresources tells which devices pods have, as the API podresources/v1 does. It
+// Package podresources tells which devices, CPUs and memory pods have for themselves, as the API podresources/v1 does. It
 // mirrors upstream's pkg/kubelet/apis/podresources (server_v1.go).
 package podresources
 
@@ -19,6 +19,20 @@ type DevicesProvider interface {
 	Healthy() []*podresources.ContainerDevices
 }
 
+// CPUsProvider knows of CPUs that containers have for themselves.
+type CPUsProvider interface {
+	ExclusiveCPUs(pod types.UID, container string) []int64
+	// AllocatableCPUs are all that can be had so, or are.
+	AllocatableCPUs() []int64
+}
+
+// MemoryProvider knows of memory that containers were given.
+type MemoryProvider interface {
+	Memory(pod types.UID, container string) []*podresources.ContainerMemory
+	// AllocatableMemory is all that can be given, or is.
+	AllocatableMemory() []*podresources.ContainerMemory
+}
+
 // ClaimsProvider knows of the devices that containers have by claims.
 type ClaimsProvider interface {
 	DynamicResources(pod *v1.Pod, c *v1.Container) []*podresources.DynamicResource
@@ -28,6 +42,8 @@ type ClaimsProvider interface {
 type Server struct {
 	ActivePods func() []*v1.Pod
 	Devices    DevicesProvider
+	CPUs       CPUsProvider
+	Memory     MemoryProvider
 	// Claims is nil while no pod has any.
 	Claims ClaimsProvider
 }
@@ -54,14 +70,14 @@ func (r *Server) Get(namespace, name string) (*podresources.GetPodResourcesRespo
 
 // GetAllocatableResources returns what there is to be given out, and was.
 func (r *Server) GetAllocatableResources() *podresources.AllocatableResourcesResponse {
-	return &podresources.AllocatableResourcesResponse{Devices: r.Devices.Healthy()}
+	return &podresources.AllocatableResourcesResponse{Devices: r.Devices.Healthy(), CpuIds: r.CPUs.AllocatableCPUs(), Memory: r.Memory.AllocatableMemory()}
 }
 
 // of is what a pod's containers have. Init containers that end are left out.
 func (r *Server) of(pod *v1.Pod) *podresources.PodResources {
 	out := &podresources.PodResources{Name: pod.Name, Namespace: pod.Namespace}
 	add := func(c *v1.Container) {
-		has := &podresources.ContainerResources{Name: c.Name, Devices: r.Devices.Devices(pod.UID, c.Name)}
+		has := &podresources.ContainerResources{Name: c.Name, Devices: r.Devices.Devices(pod.UID, c.Name), CpuIds: r.CPUs.ExclusiveCPUs(pod.UID, c.Name), Memory: r.Memory.Memory(pod.UID, c.Name)}
 		if r.Claims != nil {
 			has.DynamicResources = r.Claims.DynamicResources(pod, c)
 		}

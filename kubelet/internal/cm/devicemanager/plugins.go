@@ -32,8 +32,7 @@ type resource struct {
 	unhealthy sets.Set[string]
 }
 
-// register takes in a plugin (plugin/v1beta1/server.go, Register). Its stream of devices
-// is read until it ends.
+// register takes in a plugin that asks for it (plugin/v1beta1/server.go, Register).
 func (m *Manager) register(ctx context.Context, req *pluginapi.RegisterRequest) error {
 	if !slices.Contains(pluginapi.SupportedVersions[:], req.Version) {
 		return fmt.Errorf("requested API version %q is not supported by kubelet. Supported version is %q", req.Version, pluginapi.SupportedVersions)
@@ -42,28 +41,34 @@ func (m *Manager) register(ctx context.Context, req *pluginapi.RegisterRequest) 
 		return fmt.Errorf("the ResourceName %q is invalid", req.ResourceName)
 	}
 	m.log("Got registration request from device plugin with resource resourceName=%s", req.ResourceName)
-	plugin, err := m.c.Plugins.Dial(ctx, req.Endpoint)
+	return m.connect(ctx, req.ResourceName, req.Endpoint)
+}
+
+// connect connects to a plugin, which is from now on what counts for its resource. Its
+// stream of devices is read until it ends.
+func (m *Manager) connect(ctx context.Context, name, endpoint string) error {
+	plugin, err := m.c.Plugins.Dial(ctx, endpoint)
 	if err != nil {
-		return fmt.Errorf("failed to dial device plugin with socketPath %s: %w", req.Endpoint, err)
+		return fmt.Errorf("failed to dial device plugin with socketPath %s: %w", endpoint, err)
 	}
 	options, err := plugin.GetDevicePluginOptions(ctx)
 	if err != nil {
 		return fmt.Errorf("failed to get device plugin options: %w", err)
 	}
 	if m.c.Group.Dead() { // the kubelet has ended meanwhile
-		return fmt.Errorf("failed to register %s: %w", req.ResourceName, context.Canceled)
+		return fmt.Errorf("failed to register %s: %w", name, context.Canceled)
 	}
-	r := m.resources[req.ResourceName]
+	r := m.resources[name]
 	if r == nil {
 		r = newResource()
-		m.resources[req.ResourceName] = r
+		m.resources[name] = r
 	}
 	r.plugin, r.options, r.stopped = plugin, options, time.Time{}
-	m.lost.Delete(req.ResourceName)
+	m.lost.Delete(name)
 	m.c.Group.Go("device-plugin", func(ctx context.Context) {
-		err := plugin.ListAndWatch(ctx, func(list []*pluginapi.Device) { m.listed(req.ResourceName, plugin, list) })
-		m.log("ListAndWatch ended unexpectedly for device plugin resource=%s: %v", req.ResourceName, err)
-		m.gone(req.ResourceName, plugin)
+		err := plugin.ListAndWatch(ctx, func(list []*pluginapi.Device) { m.listed(name, plugin, list) })
+		m.log("ListAndWatch ended unexpectedly for device plugin resource=%s: %v", name, err)
+		m.gone(name, plugin)
 	})
 	return nil
 }
