@@ -40,7 +40,7 @@ func (n *nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabiliti
 // device. The file system is made with the volume's first use.
 func (n *nodeServer) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
 	err := n.volumes.change(req.VolumeId, func(v *volume) error {
-		if v.Node != n.name {
+		if v.Node != "" && v.Node != n.name { // without an attacher nobody says so
 			return status.Errorf(codes.FailedPrecondition, "volume %s is on node %q", req.VolumeId, v.Node)
 		}
 		data := n.volumes.data(req.VolumeId, v)

@@ -43,17 +43,19 @@ func dial(ctx context.Context, g *loop.Group, socket string) (*conn, error) {
 	})
 }
 
-// connected waits until somebody has answered on a connection, or nobody did.
+// connected waits until somebody has answered on a connection, or nobody did. Who answers
+// and ends at once leaves the connection idle: it is made again, or nobody ever would.
 func connected(ctx context.Context, c *grpc.ClientConn, socket string) error {
-	c.Connect()
 	for {
 		state := c.GetState()
 		switch state {
+		case connectivity.Idle:
+			c.Connect()
 		case connectivity.Ready:
 			return nil
 		case connectivity.TransientFailure, connectivity.Shutdown:
 			return status.Errorf(codes.Unavailable, "connection error: nobody listens on %s", socket)
-		case connectivity.Idle, connectivity.Connecting:
+		case connectivity.Connecting:
 		}
 		if !c.WaitForStateChange(ctx, state) {
 			return status.FromContextError(ctx.Err()).Err()

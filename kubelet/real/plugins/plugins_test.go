@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
@@ -252,4 +253,44 @@ func TestDevicePlugin(t *testing.T) {
 	await(t, said, "listed 2")
 	close(lists)
 	await(t, said, "ended: Aborted")
+}
+
+// TestDialOfOneThatEnds dials a socket where the first connections end as soon as they are
+// made: a plugin that is killed while it registers. The dial ends all the same.
+func TestDialOfOneThatEnds(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const flaky = 20
+	ready := make(chan net.Conn, 1)
+	go func() {
+		for i := 0; ; i++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			// The settings of HTTP/2 make the connection ready.
+			_, _ = c.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0})
+			if i == flaky {
+				ready <- c
+				return
+			}
+			_ = c.Close()
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	said, _ := onLoop(t, func(g *loop.Group, say func(string, ...any)) {
+		s := NewSockets(g, say)
+		g.Go("dial", func(ctx context.Context) {
+			for {
+				if c, err := s.Dial(ctx, socket); err == nil && c.(*conn).c.GetState() == connectivity.Ready && len(ready) > 0 {
+					say("connected")
+					return
+				}
+			}
+		})
+	})
+	await(t, said, "connected")
 }
