@@ -53,7 +53,8 @@ func main() {
 // run serves until ctx ends.
 func run(ctx context.Context, data, node, root string) error {
 	endpoint := filepath.Join(root, "plugins", driverName, "csi.sock")
-	for _, dir := range []string{data, filepath.Dir(endpoint)} {
+	registry := filepath.Join(root, "plugins_registry", driverName+"-reg.sock")
+	for _, dir := range []string{data, filepath.Dir(endpoint), filepath.Dir(registry)} {
 		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func run(ctx context.Context, data, node, root string) error {
 		return err
 	}
 	defer d.Stop()
-	r, err := serve(filepath.Join(root, "plugins_registry", driverName+"-reg.sock"), func(s *grpc.Server) {
+	r, err := serve(registry, func(s *grpc.Server) {
 		registerapi.RegisterRegistrationServer(s, registration{endpoint: endpoint})
 	})
 	if err != nil {
