@@ -9,8 +9,10 @@
 # cluster's API:
 #
 #   CSI_KUBECONFIG=FILE        its kubeconfig
-#   CSI_SIDECARS=DIR           DIR has csi-provisioner, csi-attacher and csi-resizer; volumes
-#                              are provisioned, attached and, half way, expanded by them
+#   CSI_SIDECARS=DIR           DIR has csi-provisioner and csi-resizer, which make volumes and,
+#                              half way, expand them; with csi-attacher they are attached, too
+#   CSI_PAUSE=SECONDS          the kubelet is killed after at most so long; 4 is the default. With
+#                              an attacher a volume needs a kubelet that is up for 10 s
 #
 # Exit code 0: passed; 1: it did not; 77: containerd can't run pods here. It wants root,
 # kubectl and busybox-static. The kubelet's root directory is /var/lib/kubelet, which must
@@ -20,6 +22,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 repo=$(dirname "$here")
 kills=${1:-20}
+pause=${CSI_PAUSE:-4}
 claims=4
 root=/var/lib/kubelet
 driver=dir.csi.drydock
@@ -104,11 +107,13 @@ else
 fi
 start driver "$repo/bin/csidriver" --data "$dir/volumes" --node csi-trial
 sleep 1
+sidecars=false
 attach=false
 if [ -n "${CSI_SIDECARS:-}" ]; then
-	attach=true
+	sidecars=true
+	[ ! -x "$CSI_SIDECARS/csi-attacher" ] || attach=true
 	for s in csi-provisioner csi-attacher csi-resizer; do
-		start $s "$CSI_SIDECARS/$s" --kubeconfig "$KUBECONFIG" --csi-address $root/plugins/$driver/csi.sock
+		[ ! -x "$CSI_SIDECARS/$s" ] || start $s "$CSI_SIDECARS/$s" --kubeconfig "$KUBECONFIG" --csi-address $root/plugins/$driver/csi.sock
 	done
 fi
 kubelet
@@ -128,7 +133,7 @@ allowVolumeExpansion: true
 YAML
 	for i in $(seq $claims); do
 		volume=
-		if ! $attach; then
+		if ! $sidecars; then
 			volume="volumeName: trial-$i"
 			truncate -s 16M "$dir/volumes/trial-$i.img"
 			echo '{"Size":16777216}' >"$dir/volumes/trial-$i.json"
@@ -227,7 +232,7 @@ for i in $(seq $claims); do
 done
 
 for k in $(seq "$kills"); do
-	sleep $((RANDOM % 4)).$((RANDOM % 10))
+	sleep $((RANDOM % pause)).$((RANDOM % 10))
 	stop kubelet -KILL
 	[ $((RANDOM % 4)) != 0 ] || sleep 2
 	if [ $((k % 10)) = 0 ]; then # the driver, too
@@ -235,7 +240,7 @@ for k in $(seq "$kills"); do
 		start driver "$repo/bin/csidriver" --data "$dir/volumes" --node csi-trial
 	fi
 	kubelet
-	if $attach && [ "$k" = $((kills / 2)) ]; then
+	if $sidecars && [ "$k" = $((kills / 2)) ]; then
 		for i in $(seq $claims); do
 			kubectl patch pvc "claim-$i" -p '{"spec":{"resources":{"requests":{"storage":"32Mi"}}}}' >/dev/null
 		done
@@ -263,7 +268,7 @@ for _ in $(seq 120); do
 	sleep 0.5
 done
 for line in $(left); do problem "left: $line"; done
-if $attach; then
+if $sidecars; then
 	for i in $(seq $claims); do
 		size=$(kubectl get pvc "claim-$i" -o 'jsonpath={.status.capacity.storage}')
 		[ "$size" = 32Mi ] || problem "claim-$i has $size, and was expanded to 32Mi"

@@ -26,9 +26,9 @@ func (m *Manager) AllocatableMemory() []*podresources.ContainerMemory {
 	}
 	var blocks []state.Block
 	nodes := m.state.Machine
-	for _, id := range slices.Sorted(maps.Keys(nodes)) {
+	for _, id := range slices.Sorted(maps.Keys(nodes)) { //drydock:unordered sorted
 		table := nodes[id].MemoryMap
-		for _, t := range slices.Sorted(maps.Keys(table)) {
+		for _, t := range slices.Sorted(maps.Keys(table)) { //drydock:unordered sorted
 			if size := table[t].Allocatable; size > 0 {
 				blocks = append(blocks, state.Block{NUMAAffinity: []int{id}, Type: t, Size: size})
 			}
