@@ -15,6 +15,7 @@ BENCHPKGS ?= ./ground/... ./sim/... ./fakecri/... ./kubelet/... ./scenarios/... 
 FUZZTIME ?= 10s
 # How long `make soak` lasts.
 SOAK     ?= 10m
+KILLS    ?= 20
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./conformance/...
@@ -30,7 +31,7 @@ RELEASEFLAGS  = -trimpath -tags grpcnotrace -ldflags '-s -w'
 GOLANGCI = v2.15.0
 SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim up
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak verify cross release-check clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak csi verify cross release-check clean
 
 all: build
 
@@ -121,6 +122,9 @@ fuzz: ## every fuzz target for a short while
 
 soak: ## ten static pods on containerd, with the kubelet killed in between; SOAK=10m is how long (needs root)
 	@hack/soak.sh $(SOAK) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+csi: build ## the kubelet killed while pods with claims of a CSI driver come and go; KILLS=20 is how often (needs root)
+	@hack/csi.sh $(KILLS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 clean: ## what the above made
 	rm -rf bin conformance/images/bin/actor-*
