@@ -196,10 +196,10 @@ said() { cat /var/log/pods/default_"$1"_*/c/*.log 2>/dev/null | cut -d' ' -f4-; 
 
 # churn I: pods of one claim, one after the other, until the file end is there.
 churn() {
-	local i=$1 round=0 last=0 name found
+	local i=$1 round=0 last=0 name found uid
 	while [ ! -e "$dir/end" ]; do
 		round=$((round + 1))
-		name=churn-$i-$round
+		name=churn$$-$i-$round
 		pod "$name" "claim-$i" | kubectl apply -f - >/dev/null || continue
 		for _ in $(seq 600); do
 			said "$name" | grep -q '^found' && break
@@ -217,8 +217,14 @@ churn() {
 		last=$(said "$name" | grep -v found | tail -1)
 		last=${last:-${found:-0}}
 		if [ $((RANDOM % 6)) = 0 ]; then
+			uid=$(kubectl get pod "$name" -o 'jsonpath={.metadata.uid}')
 			kubectl delete pod "$name" --force --grace-period=0 >/dev/null 2>&1
-			sleep 2 # the container may write for a while
+			# Its container writes for as long as no kubelet ends it: two would be one too many.
+			for _ in $(seq 300); do
+				[ -d "$root/pods/$uid" ] || break
+				sleep 0.2
+			done
+			[ ! -d "$root/pods/$uid" ] || echo "$name: still there a minute after it was deleted by force"
 		else
 			kubectl delete pod "$name" >/dev/null
 		fi
