@@ -71,6 +71,14 @@ kubelet() {
 	start kubelet "$repo/bin/drydock" kubelet --config "$dir/config.yaml" --kubeconfig "$KUBECONFIG" --hostname-override csi-trial --cert-dir "$dir/pki"
 }
 
+# sidecars starts those that there are. They end when the driver does.
+sidecars() {
+	for s in csi-provisioner csi-attacher csi-resizer; do
+		stop $s
+		[ ! -x "$CSI_SIDECARS/$s" ] || start $s "$CSI_SIDECARS/$s" --kubeconfig "$KUBECONFIG" --csi-address $root/plugins/$driver/csi.sock
+	done
+}
+
 finish() {
 	for p in churn1 churn2 churn3 churn4 kubelet driver csi-provisioner csi-attacher csi-resizer up; do
 		stop $p
@@ -112,9 +120,7 @@ attach=false
 if [ -n "${CSI_SIDECARS:-}" ]; then
 	sidecars=true
 	[ ! -x "$CSI_SIDECARS/csi-attacher" ] || attach=true
-	for s in csi-provisioner csi-attacher csi-resizer; do
-		[ ! -x "$CSI_SIDECARS/$s" ] || start $s "$CSI_SIDECARS/$s" --kubeconfig "$KUBECONFIG" --csi-address $root/plugins/$driver/csi.sock
-	done
+	sidecars
 fi
 kubelet
 
@@ -244,6 +250,7 @@ for k in $(seq "$kills"); do
 	if [ $((k % 10)) = 0 ]; then # the driver, too
 		stop driver -KILL
 		start driver "$repo/bin/csidriver" --data "$dir/volumes" --node csi-trial
+		! $sidecars || sidecars
 	fi
 	kubelet
 	if $sidecars && [ "$k" = $((kills / 2)) ]; then
