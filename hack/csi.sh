@@ -264,6 +264,15 @@ touch "$dir/end"
 for i in $(seq $claims); do
 	tail --pid="$(cat "$dir/churn$i.pid")" -f /dev/null
 done
+if $sidecars; then # a volume grows while a pod has it
+	for i in $(seq $claims); do
+		pod "last$$-$i" "claim-$i" | kubectl apply -f - >/dev/null
+	done
+	for _ in $(seq 240); do
+		[ "$(kubectl get pvc -o 'jsonpath={.items[*].status.capacity.storage}' | tr ' ' '\n' | grep -c '^32Mi$')" != $claims ] || break
+		sleep 0.5
+	done
+fi
 kubectl delete pod --all >/dev/null
 cat "$dir"/churn?.log | grep -v '^Warning: Immediate' >"$dir/problems"
 while read -r line; do problem "$line"; done <"$dir/problems"

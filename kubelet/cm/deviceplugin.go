@@ -17,6 +17,8 @@ type DevicePlugin interface {
 	// ListAndWatch calls list with the devices of each message, in order, and returns
 	// when the stream has ended.
 	ListAndWatch(ctx context.Context, list func([]*pluginapi.Device)) error
+	// Close ends the connection, and with it the stream.
+	Close()
 }
 
 // DevicePlugins are the plugins of a machine.

@@ -222,6 +222,16 @@ func (c connection) PreStartContainer(ctx context.Context, req *pluginapi.PreSta
 	})
 }
 
+// Close implements cm.DevicePlugin.
+func (c connection) Close() {
+	if c.generation != c.d.generation {
+		return
+	}
+	for _, s := range c.d.streams {
+		s.TryPut(message{last: true})
+	}
+}
+
 // ListAndWatch implements cm.DevicePlugin.
 func (c connection) ListAndWatch(ctx context.Context, list func([]*pluginapi.Device)) error {
 	h, plugin := c.d.h, c.d.o.Resource

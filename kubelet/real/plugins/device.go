@@ -153,10 +153,11 @@ func (p *devicePlugin) PreStartContainer(ctx context.Context, req *pluginapi.Pre
 	return p.c.PreStartContainer(ctx, req) //nolint:wrapcheck // gRPC's, as it is
 }
 
-// ListAndWatch implements cm.DevicePlugin. The connection is closed with the stream: a
-// plugin that comes again registers, and is dialed anew.
+// Close implements cm.DevicePlugin.
+func (p *devicePlugin) Close() { _ = p.conn.Close() }
+
+// ListAndWatch implements cm.DevicePlugin.
 func (p *devicePlugin) ListAndWatch(ctx context.Context, list func([]*pluginapi.Device)) error {
-	defer func() { _ = p.conn.Close() }()
 	s, err := p.c.ListAndWatch(ctx, &pluginapi.Empty{})
 	if err != nil {
 		return err //nolint:wrapcheck // gRPC's, as it is

@@ -44,10 +44,10 @@ func (h Handler) RegisterPlugin(ctx context.Context, name, endpoint string, _ []
 	return h.m.connect(ctx, name, endpoint)
 }
 
-// DeRegisterPlugin implements pluginmanager.Handler. The plugin's stream may last: what
-// it says counts no more.
+// DeRegisterPlugin implements pluginmanager.Handler: the plugin's stream ends, too.
 func (h Handler) DeRegisterPlugin(_ context.Context, name, _ string) {
 	if r := h.m.resources[name]; r != nil && r.plugin != nil {
+		r.plugin.Close()
 		h.m.gone(name, r.plugin)
 	}
 }

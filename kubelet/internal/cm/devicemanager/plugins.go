@@ -53,6 +53,7 @@ func (m *Manager) connect(ctx context.Context, name, endpoint string) error {
 	}
 	options, err := plugin.GetDevicePluginOptions(ctx)
 	if err != nil {
+		plugin.Close()
 		return fmt.Errorf("failed to get device plugin options: %w", err)
 	}
 	if m.c.Group.Dead() { // the kubelet has ended meanwhile
@@ -68,6 +69,7 @@ func (m *Manager) connect(ctx context.Context, name, endpoint string) error {
 	m.c.Group.Go("device-plugin", func(ctx context.Context) {
 		err := plugin.ListAndWatch(ctx, func(list []*pluginapi.Device) { m.listed(name, plugin, list) })
 		m.log("ListAndWatch ended unexpectedly for device plugin resource=%s: %v", name, err)
+		plugin.Close()
 		m.gone(name, plugin)
 	})
 	return nil
@@ -116,7 +118,7 @@ func (m *Manager) listed(name string, from cm.DevicePlugin, list []*pluginapi.De
 // gone notes that a plugin went away. Its devices are of no use until it comes again.
 func (m *Manager) gone(name string, plugin cm.DevicePlugin) {
 	r := m.resources[name]
-	if r == nil || r.plugin != plugin {
+	if r == nil || r.plugin != plugin || !r.stopped.IsZero() {
 		return
 	}
 	r.unhealthy = r.unhealthy.Union(r.healthy)
