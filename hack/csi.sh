@@ -15,7 +15,7 @@
 #                              an attacher a volume needs a kubelet that is up for 10 s
 #
 # Exit code 0: passed; 1: it did not; 77: containerd can't run pods here. It wants root,
-# kubectl and busybox-static. The kubelet's root directory is /var/lib/kubelet, which must
+# kubectl, xfsprogs and busybox-static. The kubelet's root directory is /var/lib/kubelet, which must
 # be free of mounts. CSI_KEEP=DIR keeps the logs.
 set -u
 
@@ -24,6 +24,10 @@ repo=$(dirname "$here")
 kills=${1:-20}
 pause=${CSI_PAUSE:-4}
 claims=4
+# ext4 grows under a mount only by who has CAP_SYS_RESOURCE; xfs needs 300 MiB, which are
+# not taken before they are written.
+fs=xfs
+size=320
 root=/var/lib/kubelet
 driver=dir.csi.drydock
 image=localhost/soak/busybox:1
@@ -36,6 +40,7 @@ skip() {
 if [ -z "${CSI_INSIDE:-}" ]; then
 	[ "$(id -u)" = 0 ] || skip "it needs root"
 	command -v kubectl >/dev/null || skip "there is no kubectl"
+	command -v mkfs.xfs >/dev/null || skip "there is no mkfs.xfs (Debian's xfsprogs)"
 	[ -x /bin/busybox ] || skip "there is no /bin/busybox (Debian's busybox-static)"
 	grep -q " $root/" /proc/self/mountinfo && skip "something is mounted below $root"
 	(cd "$repo" && go build -o bin/drydock ./cmd/drydock && go build -o bin/drydock-soak ./cmd/drydock-soak && go build -o bin/csidriver ./hack/csidriver) || exit 1
@@ -136,23 +141,24 @@ kind: StorageClass
 metadata: {name: csi-trial}
 provisioner: $driver
 allowVolumeExpansion: true
+parameters: {csi.storage.k8s.io/fstype: $fs}
 YAML
 	for i in $(seq $claims); do
 		volume=
 		if ! $sidecars; then
 			volume="volumeName: trial-$i"
-			truncate -s 16M "$dir/volumes/trial-$i.img"
-			echo '{"Size":16777216}' >"$dir/volumes/trial-$i.json"
+			truncate -s ${size}M "$dir/volumes/trial-$i.img"
+			echo "{\"Size\":$((size << 20))}" >"$dir/volumes/trial-$i.json"
 			cat <<YAML
 ---
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: trial-$i}
 spec:
-  capacity: {storage: 16Mi}
+  capacity: {storage: ${size}Mi}
   accessModes: [ReadWriteOnce]
   storageClassName: csi-trial
-  csi: {driver: $driver, volumeHandle: trial-$i}
+  csi: {driver: $driver, volumeHandle: trial-$i, fsType: $fs}
 YAML
 		fi
 		cat <<YAML
@@ -164,7 +170,7 @@ spec:
   accessModes: [ReadWriteOnce]
   storageClassName: csi-trial
   $volume
-  resources: {requests: {storage: 16Mi}}
+  resources: {requests: {storage: ${size}Mi}}
 YAML
 	done
 } | kubectl apply -f - >/dev/null || exit 1
@@ -202,7 +208,7 @@ said() { cat /var/log/pods/default_"$1"_*/c/*.log 2>/dev/null | cut -d' ' -f4-; 
 
 # churn I: pods of one claim, one after the other, until the file end is there.
 churn() {
-	local i=$1 round=0 last=0 name found uid
+	local i=$1 round=0 last=0 name found uid why
 	while [ ! -e "$dir/end" ]; do
 		round=$((round + 1))
 		name=churn$$-$i-$round
@@ -213,8 +219,12 @@ churn() {
 			sleep 0.2
 		done
 		found=$(said "$name" | grep '^found' | cut -d' ' -f2)
-		if [ -z "$found" ]; then
-			echo "$name: it never found its data: $(kubectl get pod "$name" -o 'jsonpath={.status.phase} {.status.reason} {.status.message}') $(said "$name" | head -1)"
+		why=$(kubectl get pod "$name" -o 'jsonpath={.status.containerStatuses[0].state.terminated.reason}')
+		if [ "$why" = StartError ]; then
+			# The kubelet died while it started the container, and the runtime gave up with it.
+			echo "$name" >>"$dir/cut.$i"
+		elif [ -z "$found" ]; then
+			echo "$name: it never found its data: $(kubectl get pod "$name" -o 'jsonpath={.status.phase} {.status.reason} {.status.message} {.status.containerStatuses[0].state}') $(said "$name" | head -1)"
 			kubectl get events --field-selector "involvedObject.name=$name" -o 'custom-columns=A:.reason,B:.message' --no-headers | tail -3
 		elif [ "$found" -lt "$last" ]; then
 			echo "$name: LOST: it found $found numbers where $last were written"
@@ -255,7 +265,7 @@ for k in $(seq "$kills"); do
 	kubelet
 	if $sidecars && [ "$k" = $((kills / 2)) ]; then
 		for i in $(seq $claims); do
-			kubectl patch pvc "claim-$i" -p '{"spec":{"resources":{"requests":{"storage":"32Mi"}}}}' >/dev/null
+			kubectl patch pvc "claim-$i" -p "{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"$((size * 2))Mi\"}}}}" >/dev/null
 		done
 	fi
 done
@@ -269,7 +279,7 @@ if $sidecars; then # a volume grows while a pod has it
 		pod "last$$-$i" "claim-$i" | kubectl apply -f - >/dev/null
 	done
 	for _ in $(seq 240); do
-		[ "$(kubectl get pvc -o 'jsonpath={.items[*].status.capacity.storage}' | tr ' ' '\n' | grep -c '^32Mi$')" != $claims ] || break
+		[ "$(kubectl get pvc -o 'jsonpath={.items[*].status.capacity.storage}' | tr ' ' '\n' | grep -c "^$((size * 2))Mi$")" != $claims ] || break
 		sleep 0.5
 	done
 fi
@@ -292,8 +302,8 @@ done
 for line in $(left); do problem "left: $line"; done
 if $sidecars; then
 	for i in $(seq $claims); do
-		size=$(kubectl get pvc "claim-$i" -o 'jsonpath={.status.capacity.storage}')
-		[ "$size" = 32Mi ] || problem "claim-$i has $size, and was expanded to 32Mi"
+		has=$(kubectl get pvc "claim-$i" -o 'jsonpath={.status.capacity.storage}')
+		[ "$has" = $((size * 2))Mi ] || problem "claim-$i has $has, and was expanded to $((size * 2))Mi"
 	done
 	kubectl delete pvc --all --timeout=60s >/dev/null || problem "the claims don't go"
 	for _ in $(seq 60); do
@@ -304,5 +314,5 @@ if $sidecars; then
 fi
 kubectl delete csidriver $driver >/dev/null
 kubectl delete storageclass csi-trial >/dev/null
-echo "csi: $kills kills of the kubelet, $(cat "$dir"/rounds.* | paste -sd+ | bc) pods, $problems problems"
+echo "csi: $kills kills of the kubelet, $(cat "$dir"/rounds.* | paste -sd+ | bc) pods, of them $(cat "$dir"/cut.* 2>/dev/null | wc -l) cut off at their start, $problems problems"
 [ "$problems" = 0 ]

@@ -8,8 +8,9 @@
 //
 // It is controller and node plugin in one process, and registers with the kubelet by
 // itself. Public sidecars (provisioner, attacher, resizer) reach it by its socket,
-// ROOT/plugins/dir.csi.drydock/csi.sock. It wants root, losetup, mkfs.ext4 and resize2fs.
-// It is for trials only: nothing that it does is checked against attacks.
+// ROOT/plugins/dir.csi.drydock/csi.sock. File systems are ext4 or
+// xfs. It wants root, losetup, findmnt, and mkfs.ext4 and resize2fs or mkfs.xfs and
+// xfs_growfs. It is for trials only: nothing that it does is checked against attacks.
 package main
 
 import (

@@ -90,8 +90,36 @@ func detachLoop(image string) error {
 	return err
 }
 
-// mountImage mounts the file system that is in a file, making it if there is none.
-func mountImage(image, target string, flags []string) error {
+// fileSystem is one that volumes can have.
+type fileSystem struct {
+	mkfs []string
+	// grow has it fill its device, which is mounted at a path.
+	grow func(device, path string) error
+}
+
+// fileSystemOf knows ext4, which is the default, and xfs.
+func fileSystemOf(kind string) (string, fileSystem, error) {
+	switch kind {
+	case "", "ext4":
+		return "ext4", fileSystem{[]string{"mkfs.ext4", "-q", "-m", "0"}, func(device, _ string) error {
+			_, err := command("resize2fs", device)
+			return err
+		}}, nil
+	case "xfs":
+		return kind, fileSystem{[]string{"mkfs.xfs", "-q"}, func(_, path string) error {
+			_, err := command("xfs_growfs", path)
+			return err
+		}}, nil
+	}
+	return "", fileSystem{}, fmt.Errorf("no file system %q: ext4 and xfs are known", kind)
+}
+
+// mountImage mounts the file system of a kind that is in a file, making it if there is none.
+func mountImage(image, target, kind string, flags []string) error {
+	kind, fs, err := fileSystemOf(kind)
+	if err != nil {
+		return err
+	}
 	if is, err := mounted(target); is || err != nil {
 		return err
 	}
@@ -104,11 +132,11 @@ func mountImage(image, target string, flags []string) error {
 		if failed := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 2) {
 			return err
 		}
-		if _, err := command("mkfs.ext4", "-q", "-m", "0", device); err != nil {
+		if _, err := command(fs.mkfs[0], append(slices.Clone(fs.mkfs[1:]), device)...); err != nil {
 			return err
 		}
 	}
-	args := []string{"-t", "ext4", device, target}
+	args := []string{"-t", kind, device, target}
 	if len(flags) > 0 {
 		args = slices.Insert(args, 0, "-o", strings.Join(flags, ","))
 	}
@@ -116,15 +144,23 @@ func mountImage(image, target string, flags []string) error {
 	return err
 }
 
-// growLoop has a loop device, and the file system on it, be as great as its file.
-func growLoop(image string, fileSystem bool) error {
+// growLoop has a loop device be as great as its file, and so the file system on it that is
+// mounted at a path, if there is one.
+func growLoop(image, path string) error {
 	device, err := attachLoop(image)
 	if err != nil {
 		return err
 	}
-	if _, err := command("losetup", "--set-capacity", device); err != nil || !fileSystem {
+	if _, err := command("losetup", "--set-capacity", device); err != nil || path == "" {
 		return err
 	}
-	_, err = command("resize2fs", device)
-	return err
+	kind, err := command("findmnt", "--noheadings", "--output", "FSTYPE", "--mountpoint", path)
+	if err != nil {
+		return err
+	}
+	_, fs, err := fileSystemOf(kind)
+	if err != nil {
+		return err
+	}
+	return fs.grow(device, path)
 }

@@ -52,7 +52,8 @@ func (n *nodeServer) NodeStageVolume(_ context.Context, req *csi.NodeStageVolume
 			_, err := attachLoop(data)
 			return err
 		}
-		return mountImage(data, req.StagingTargetPath, req.VolumeCapability.GetMount().GetMountFlags())
+		m := req.VolumeCapability.GetMount()
+		return mountImage(data, req.StagingTargetPath, m.GetFsType(), m.GetMountFlags())
 	})
 	if err != nil {
 		return nil, status.Errorf(status.Code(err), "stage %s: %v", req.VolumeId, err)
@@ -126,7 +127,11 @@ func (n *nodeServer) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpubli
 func (n *nodeServer) NodeExpandVolume(_ context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
 	v, err := n.volumes.load(req.VolumeId)
 	if err == nil && !v.Dir {
-		err = growLoop(n.volumes.data(req.VolumeId, v), req.VolumeCapability.GetBlock() == nil)
+		mounted := req.VolumePath
+		if req.VolumeCapability.GetBlock() != nil {
+			mounted = ""
+		}
+		err = growLoop(n.volumes.data(req.VolumeId, v), mounted)
 	}
 	if err != nil {
 		return nil, internal("expand", req.VolumeId, err)
