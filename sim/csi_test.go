@@ -51,12 +51,12 @@ func TestCSIDriversRegister(t *testing.T) {
 	}, apiserver.KindCSINode, apiserver.KindNode)
 	n.At(30*time.Second, func() {
 		n.Plugins().AddRules(plugins.Rule{Plugin: "a.csi.test", Method: "NodeGetInfo", Times: 1, Code: codes.Internal, Message: "not now"})
-		n.Plugins().StartCSI(plugins.CSI{Driver: "a.csi.test", NodeID: "id", MaxVolumes: 3, Topology: map[string]string{"zone.test/z": "z1"}})
+		n.Plugins().StartDriver(plugins.CSI{Driver: "a.csi.test", NodeID: "id", MaxVolumes: 3, Topology: map[string]string{"zone.test/z": "z1"}})
 	})
 	n.At(40*time.Second, n.StopKubelet)
 	n.At(45*time.Second, n.StartKubelet)
 	n.At(60*time.Second, func() {
-		if err := n.Plugins().StopCSI("a.csi.test"); err != nil {
+		if err := n.Plugins().StopDriver("a.csi.test"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -170,7 +170,7 @@ func (r *volumeRun) create(obj apiserver.Object) apiserver.Object {
 }
 
 func (r *volumeRun) start(node string) {
-	r.node(node).Plugins().StartCSI(plugins.CSI{Driver: disks, NodeID: node, Capabilities: []csi.NodeServiceCapability_RPC_Type{csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}})
+	r.node(node).Plugins().StartDriver(plugins.CSI{Driver: disks, NodeID: node, Capabilities: []csi.NodeServiceCapability_RPC_Type{csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}})
 }
 
 // called holds what a driver may rely on, and notes what it has granted.
@@ -258,7 +258,7 @@ func (r *volumeRun) act() {
 		}
 		node.RestartKubelet(time.Duration(r.rng.IntN(20)) * time.Second)
 	case 13:
-		_ = node.Plugins().StopCSI(disks) // one that has stopped already
+		_ = node.Plugins().StopDriver(disks) // one that has stopped already
 	case 14:
 		r.start(node.Name())
 	case 15:

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,41 +9,78 @@ import (
 	"google.golang.org/grpc/codes"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
-// Plugin does something to the device plugin of nodes that offers a resource: the nodes' `devices` say which there are.
+// Plugin does something to a plugin of nodes: to the device plugin that offers a resource, or to a driver. The nodes' `devices` and `drivers` say which there are.
 type Plugin struct {
 	OnNodes `json:",inline"`
-	// The resource.
-	Resource string `json:"resource" required:""`
+	// The resource that a device plugin offers.
+	Resource string `json:"resource,omitempty"`
+	// The driver's name, in place of a resource.
+	Driver string `json:"driver,omitempty"`
 	// Devices that become unhealthy, with * and ?.
 	Unhealthy []string `json:"unhealthy,omitempty"`
 	// Devices that are healthy again, with * and ?.
 	Healthy []string `json:"healthy,omitempty"`
-	// The plugin goes away. Its devices are of no use then, and after 5 minutes the node has lost the resource.
+	// The plugin goes away. The devices of a device plugin are of no use then, and after 5 minutes the node has lost the resource.
 	Stop bool `json:"stop,omitempty"`
-	// The plugin comes again, with the devices that it had.
+	// The plugin comes again, as it was.
 	Start bool `json:"start,omitempty"`
 	// Calls to the plugin fail or take longer from now on.
 	Fail *PluginFailure `json:"fail,omitempty"`
 }
 
-// PluginFailure is what goes wrong with calls to a plugin. It has at least one of error and latency.
+// PluginFailure is what goes wrong with calls to a plugin. It has at least one of error, claimError and latency.
 type PluginFailure struct {
-	// The method. Allocate unless said.
-	Method string `json:"method,omitempty" enum:"Allocate,GetPreferredAllocation,PreStartContainer,GetDevicePluginOptions"`
+	// The method. Of a device plugin it is Allocate unless said.
+	Method string `json:"method,omitempty" enum:"Allocate,GetPreferredAllocation,PreStartContainer,GetDevicePluginOptions,NodePrepareResources,NodeUnprepareResources"`
+	// Hits only calls whose request has this text, as JSON.
+	Match string `json:"match,omitempty"`
 	// The error that calls fail with: a gRPC code, or a code and a message.
 	Error *CRIError `json:"error,omitempty"`
-	// How long calls take: a time.
+	// The error that a driver of DRA tells of each claim of a call, which goes well otherwise.
+	ClaimError string `json:"claimError,omitempty"`
+	// How long calls take: a time or a range.
 	Latency *value.Range `json:"latency,omitempty"`
-	// How many calls it hits. All unless said.
+	// The first call that it hits, counted from 1.
+	Nth int `json:"nth,omitempty"`
+	// How many calls it hits from there on. All unless said.
 	Count int `json:"count,omitempty"`
 }
 
-// Check wants something to be done, and a resource that the nodes have.
+// DeviceMethods are those that kubelets call of device plugins.
+func DeviceMethods() []string {
+	return []string{"Allocate", "GetPreferredAllocation", "PreStartContainer", "GetDevicePluginOptions"}
+}
+
+// DRAMethods are those that kubelets call of drivers of DRA.
+func DRAMethods() []string { return []string{"NodePrepareResources", "NodeUnprepareResources"} }
+
+// CheckFor wants an effect, and a method that there is.
+func (f *PluginFailure) CheckFor(at decode.Place, methods []string) {
+	if f.Error == nil && f.Latency == nil && f.ClaimError == "" {
+		at.Errorf("has no effect: needs error, claimError or latency")
+	}
+	switch {
+	case f.Method != "":
+		value.OneOf(at.Field("method"), "method of the plugin", f.Method, methods)
+	case slices.Contains(methods, "Allocate"):
+		f.Method = "Allocate"
+	default:
+		at.Errorf("needs a method: %s", strings.Join(methods, ", "))
+	}
+	if f.ClaimError != "" && f.Method != "" && !slices.Contains(DRAMethods(), f.Method) {
+		at.Field("claimError").Errorf("is for %s", strings.Join(DRAMethods(), " and "))
+	}
+	value.NotNegative(at.Field("nth"), f.Nth)
+	value.NotNegative(at.Field("count"), f.Count)
+}
+
+// Check wants something to be done, and a plugin to do it to.
 func (a *Plugin) Check(at Place) {
 	a.OnNodes.Check(at)
 	if len(a.Unhealthy) == 0 && len(a.Healthy) == 0 && !a.Stop && !a.Start && a.Fail == nil {
@@ -51,32 +89,51 @@ func (a *Plugin) Check(at Place) {
 	if a.Stop && a.Start {
 		at.Errorf("stop and start exclude each other")
 	}
+	methods := DeviceMethods()
+	switch {
+	case (a.Resource == "") == (a.Driver == ""):
+		at.Errorf("needs a resource or a driver")
+	case a.Driver != "":
+		methods = DRAMethods()
+	}
 	if f := a.Fail; f != nil {
-		if f.Error == nil && f.Latency == nil {
-			at.Field("fail").Errorf("has no effect: needs error or latency")
-		}
-		value.NotNegative(at.Field("fail").Field("count"), f.Count)
+		f.CheckFor(at.Field("fail"), methods)
 	}
 }
 
-// Do tells the plugin on each node. A node that has none of the resource is an error.
+// Do tells the plugin on each node. A node that has none of that name is an error.
 func (a *Plugin) Do(s Stage) error {
-	return onNodes(s, "plugin "+a.Resource, a.Node, func(n *sim.Node) error {
+	name := cmp.Or(a.Resource, a.Driver)
+	return onNodes(s, "plugin "+name, a.Node, func(n *sim.Node) error {
 		h := n.Plugins()
 		if h == nil {
-			return fmt.Errorf("node %s has no device plugin for %s: give it devices", n.Name(), a.Resource)
+			return fmt.Errorf("node %s has no plugin for %s: give it devices or drivers", n.Name(), name)
 		}
-		if err := a.do(h); err != nil {
+		if f := a.Fail; f != nil {
+			h.AddRules(f.Rule(name))
+		}
+		do := a.doDevices
+		if a.Driver != "" {
+			do = a.doDriver
+		}
+		if err := do(h); err != nil {
 			return fmt.Errorf("node %s: %w", n.Name(), err)
 		}
 		return nil
 	})
 }
 
-func (a *Plugin) do(h *plugins.Host) error {
-	if f := a.Fail; f != nil {
-		h.AddRules(f.rule(a.Resource))
+func (a *Plugin) doDriver(h *plugins.Host) error {
+	switch {
+	case a.Stop:
+		return h.StopDriver(a.Driver)
+	case a.Start:
+		return h.RestartDriver(a.Driver)
 	}
+	return nil
+}
+
+func (a *Plugin) doDevices(h *plugins.Host) error {
 	switch {
 	case a.Stop:
 		return h.StopDevice(a.Resource)
@@ -121,17 +178,14 @@ func (e *CRIError) status() codes.Code {
 	return codes.Unknown
 }
 
-// rule is the failure as a host takes it.
-func (f *PluginFailure) rule(resource string) plugins.Rule {
-	r := plugins.Rule{Plugin: resource, Method: f.Method, Times: -1, Code: codes.OK}
-	if r.Method == "" {
-		r.Method = "Allocate"
-	}
+// Rule is the failure as a host takes it, for a plugin's name.
+func (f *PluginFailure) Rule(plugin string) plugins.Rule {
+	r := plugins.Rule{Plugin: plugin, Method: f.Method, Match: f.Match, Skip: max(f.Nth-1, 0), Times: -1, Code: codes.OK, ClaimError: f.ClaimError}
 	if f.Count > 0 {
 		r.Times = f.Count
 	}
 	if f.Latency != nil {
-		r.Delay = f.Latency.Runtime().Min
+		r.Delay, r.MaxDelay = f.Latency.Min, f.Latency.Max
 	}
 	if f.Error != nil {
 		r.Code, r.Message = f.Error.status(), f.Error.Message

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
@@ -25,6 +26,8 @@ type Devices struct {
 	PreStart bool `json:"preStart,omitempty"`
 	// The plugin is asked which devices it prefers: those whose names sort last.
 	Preferred bool `json:"preferred,omitempty"`
+	// What goes wrong with the kubelet's calls from the start; the action `plugin` does the same later.
+	Fail []action.PluginFailure `json:"fail,omitempty"`
 }
 
 // maxDevices is more than any machine has.
@@ -52,6 +55,7 @@ func (g *NodeGroup) checkDevices(at decode.Place) {
 		if d.Count < 0 || d.Count > maxDevices {
 			at.Field("count").Errorf("must be between 0 and %d", maxDevices)
 		}
+		checkFailures(at.Field("fail"), d.Fail, action.DeviceMethods())
 		for k, n := range d.NUMA {
 			if n < 0 || n >= nodes {
 				at.Field("numa").Index(k).Errorf("%d: the machine has the NUMA nodes 0 to %d; see topology", n, nodes-1)

@@ -57,6 +57,8 @@ type NodeGroup struct {
 	Usage *value.MachineUsage `json:"usage,omitempty"`
 	// Devices that the nodes' device plugins offer.
 	Devices []Devices `json:"devices,omitempty"`
+	// Drivers that run on the nodes.
+	Drivers []Driver `json:"drivers,omitempty"`
 	// The container runtime.
 	Runtime Runtime `json:"runtime,omitempty"`
 	// Manifests of static pods that are there from the start: file name to manifest.
@@ -106,7 +108,7 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 		latency[m] = r.Runtime()
 	}
 	var hosts *plugins.Options
-	if len(g.Devices) > 0 {
+	if g.hasPlugins() {
 		hosts = &plugins.Options{}
 	}
 	return sim.NodeOptions{
@@ -147,6 +149,7 @@ func (g *NodeGroup) Check(at decode.Place) {
 	}
 	g.checkTopology(at)
 	g.checkDevices(at.Field("devices"))
+	g.checkDrivers(at.Field("drivers"))
 	g.checkCapacity(at.Field("capacity"))
 	g.checkFilesystems(at)
 	g.checkMachine(at)

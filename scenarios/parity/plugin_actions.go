@@ -68,13 +68,13 @@ var pluginActions = map[string]pluginAction{
 
 	"volume":    {api: (*pluginPlay).createVolume},
 	"csi-start": {node: (*pluginPlay).startCSI},
-	"csi-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopCSI(a.Driver) }},
+	"csi-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopDriver(a.Driver) }},
 	"csi-set":   {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().SetCSI(a.Driver, a.MaxVolumes) }},
 	"attacher":  {api: (*pluginPlay).startAttacher},
 	"claim":     {api: (*pluginPlay).createClaim},
 	"reserve":   {api: (*pluginPlay).reserve},
 	"dra-start": {node: (*pluginPlay).startDRA},
-	"dra-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopDRA(a.Driver) }},
+	"dra-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopDriver(a.Driver) }},
 
 	"rules":     {node: (*pluginPlay).addRules},
 	"dev-start": {node: (*pluginPlay).startDevice},

@@ -68,7 +68,7 @@ func (p *pluginPlay) startCSI(a *PluginAction) error {
 		{Unit: csi.VolumeUsage_BYTES, Total: 1 << 30, Used: 324 << 20, Available: 700 << 20},
 		{Unit: csi.VolumeUsage_INODES, Total: 1000, Used: 100, Available: 900},
 	}}
-	p.node.Plugins().StartCSI(d)
+	p.node.Plugins().StartDriver(d)
 	return nil
 }
 

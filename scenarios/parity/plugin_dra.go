@@ -32,7 +32,7 @@ func (p *pluginPlay) startDRA(a *PluginAction) error {
 		}
 	}
 	prefixes := slices.Sorted(maps.Keys(devices)) //drydock:unordered sorted
-	p.node.Plugins().StartDRA(plugins.DRADriver{Name: a.Driver, Devices: plugins.ByName(prefixes, devices)})
+	p.node.Plugins().StartDriver(plugins.DRADriver{Name: a.Driver, Devices: plugins.ByName(prefixes, devices)})
 	return nil
 }
 

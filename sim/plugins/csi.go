@@ -3,7 +3,6 @@ package plugins
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -38,13 +37,14 @@ type csiDriver struct {
 	sockets []*Server
 }
 
-func (o *CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/csi.sock" }
+func (o CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/csi.sock" }
 
-// StartCSI starts a driver, or one of the same name anew, which offers itself to kubelets.
-func (h *Host) StartCSI(o CSI) {
-	_ = h.StopCSI(o.Driver) // it may not be there
+// DriverName implements Driver.
+func (o CSI) DriverName() string { return o.Driver }
+
+// start implements Driver.
+func (o CSI) start(h *Host) process {
 	d := &csiDriver{h: h, o: o}
-	h.drivers = append(h.drivers, d)
 	d.sockets = []*Server{
 		h.Listen(o.endpoint(), o.Driver, func(s *Server) {
 			csi.RegisterIdentityServer(s, d)
@@ -52,31 +52,20 @@ func (h *Host) StartCSI(o CSI) {
 		}),
 		h.Listen(rootDir+"/plugins_registry/"+o.Driver+"-reg.sock", o.Driver, func(s *Server) { registerapi.RegisterRegistrationServer(s, d) }),
 	}
+	return d
 }
 
-// StopCSI has a driver go away: its sockets are closed and removed.
-func (h *Host) StopCSI(name string) error {
-	i := slices.IndexFunc(h.drivers, func(d *csiDriver) bool { return d.o.Driver == name })
-	if i < 0 {
-		return fmt.Errorf("there is no CSI driver %s", name)
-	}
-	h.tell(Call{At: h.l.Now(), Plugin: name, Method: "(stopped)"})
-	for _, s := range h.drivers[i].sockets {
-		s.Close()
-	}
-	h.drivers = slices.Delete(h.drivers, i, i+1)
-	return nil
-}
+// stop implements process.
+func (d *csiDriver) stop() { closeAll(d.sockets) }
 
 // SetCSI has a driver say another number of volumes that the node can have.
 func (h *Host) SetCSI(name string, maxVolumes int64) error {
-	for _, d := range h.drivers {
-		if d.o.Driver == name {
-			d.o.MaxVolumes = maxVolumes
-			return nil
-		}
+	d, ok := h.running(name).(*csiDriver)
+	if !ok {
+		return fmt.Errorf("there is no CSI driver %s", name)
 	}
-	return fmt.Errorf("there is no CSI driver %s", name)
+	d.o.MaxVolumes = maxVolumes
+	return nil
 }
 
 // GetInfo answers the kubelet's plugin manager.

@@ -4,6 +4,7 @@
 // A Host is where a node's plugins run. Kubelets come and go; a host stays, as its
 // plugins' processes would. What a plugin is asked and what it answers can be watched.
 //
-// host.go has the host, rules.go what goes wrong, device.go device plugins, dra.go
-// drivers of DRA, sockets.go what drivers serve gRPC services on, csi.go drivers of CSI.
+// host.go has the host, rules.go what goes wrong, device.go device plugins, driver.go
+// what drivers of CSI and of DRA have in common, csi.go and dra.go each of them, sockets.go
+// what they serve gRPC services on.
 package plugins

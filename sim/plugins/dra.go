@@ -2,7 +2,6 @@ package plugins
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
@@ -27,39 +26,23 @@ type draDriver struct {
 	sockets []*Server
 }
 
-func (o *DRADriver) endpoint() string { return rootDir + "/plugins/" + o.Name + "/dra.sock" }
+// DriverName implements Driver.
+func (o DRADriver) DriverName() string { return o.Name }
 
-// StartDRA starts a DRA driver, or one of the same name anew, which offers itself to
-// kubelets.
-func (h *Host) StartDRA(o DRADriver) {
-	if d := h.dra[o.Name]; d != nil {
-		d.close()
-	}
+func (o DRADriver) endpoint() string { return rootDir + "/plugins/" + o.Name + "/dra.sock" }
+
+// start implements Driver.
+func (o DRADriver) start(h *Host) process {
 	d := &draDriver{h: h, o: o}
-	h.dra[o.Name] = d
 	d.sockets = []*Server{
 		h.Listen(o.endpoint(), o.Name, func(s *Server) { drapb.RegisterDRAPluginServer(s, d) }),
 		h.Listen(rootDir+"/plugins_registry/"+o.Name+"-reg.sock", o.Name, func(s *Server) { registerapi.RegisterRegistrationServer(s, d) }),
 	}
+	return d
 }
 
-func (d *draDriver) close() {
-	for _, s := range d.sockets {
-		s.Close()
-	}
-}
-
-// StopDRA has a driver go away: its sockets are closed and removed.
-func (h *Host) StopDRA(name string) error {
-	d := h.dra[name]
-	if d == nil {
-		return fmt.Errorf("there is no DRA driver %s", name)
-	}
-	delete(h.dra, name)
-	h.tell(Call{At: h.l.Now(), Plugin: name, Method: "(stopped)"})
-	d.close()
-	return nil
-}
+// stop implements process.
+func (d *draDriver) stop() { closeAll(d.sockets) }
 
 // GetInfo answers the kubelet's plugin manager.
 func (d *draDriver) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {

@@ -36,12 +36,11 @@ type Host struct {
 	observe func(Call)
 	devices map[string]*device // by resource
 	order   []string           // of devices
-	dra     map[string]*draDriver
-	broken  string // what claims fail with in the call that is being answered
+	broken  string             // what claims fail with in the call that is being answered
 	// register is that of the kubelet that runs; nil: none does.
 	register func(ctx context.Context, req *pluginapi.RegisterRequest) error
 	servers  []*Server // in the order in which they came
-	drivers  []*csiDriver
+	drivers  []*driver // in the order in which they came
 	fs       *memfs.FS // the node's; nil: drivers mount nothing
 	trees    map[volumeKey]*memfs.Tree
 	watch    *watcher // of the kubelet that runs; nil: none watches
@@ -57,7 +56,7 @@ type Options struct {
 
 // NewHost returns a host without plugins.
 func NewHost(l *loop.Loop, o Options) *Host {
-	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, devices: map[string]*device{}, dra: map[string]*draDriver{}}
+	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, devices: map[string]*device{}}
 }
 
 // Serve implements cm.DevicePlugins.

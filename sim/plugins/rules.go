@@ -16,10 +16,14 @@ type Rule struct {
 	Plugin, Method string
 	// Match, if not "", is a text that the request has as JSON.
 	Match string
+	// Skip is how many such calls go well first.
+	Skip int
 	// Times is for how many calls the rule holds; below 0: always.
 	Times int
-	// Delay is for how long the call waits, unless its caller gives up.
-	Delay time.Duration
+	// Delay is for how long the call waits, unless its caller gives up. With a MaxDelay
+	// it is drawn between both.
+	Delay, MaxDelay time.Duration
+	drawn           uint64
 	// Code and Message are the answer; OK: that of the plugin.
 	Code    codes.Code
 	Message string
@@ -47,11 +51,15 @@ func (h *Host) rule(ctx context.Context, plugin, method string, req proto.Messag
 		if r.Times == 0 || r.Plugin != plugin || r.Method != method || r.Match != "" && !strings.Contains(protojson.Format(req), r.Match) {
 			continue
 		}
+		if r.Skip > 0 {
+			r.Skip--
+			continue
+		}
 		if r.Times > 0 {
 			r.Times--
 		}
-		if r.Delay > 0 {
-			if err := h.l.Sleep(ctx, r.Delay); err != nil {
+		if d := r.delay(h); d > 0 {
+			if err := h.l.Sleep(ctx, d); err != nil {
 				return status.FromContextError(err).Err()
 			}
 		}
@@ -64,4 +72,13 @@ func (h *Host) rule(ctx context.Context, plugin, method string, req proto.Messag
 		return nil
 	}
 	return nil
+}
+
+// delay is how long the next call waits.
+func (r *Rule) delay(h *Host) time.Duration {
+	if r.MaxDelay <= r.Delay {
+		return r.Delay
+	}
+	r.drawn++
+	return h.l.Between(r.Delay, r.MaxDelay, "plugin/delay", r.Plugin+"/"+r.Method, r.drawn)
 }

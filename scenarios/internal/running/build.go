@@ -110,9 +110,7 @@ func (p *performance) addNodes() error {
 			if _, err := p.cluster.AddNode(o); err != nil {
 				return fmt.Errorf("node %s: %w", name, err)
 			}
-			for i := range g.Devices {
-				p.cluster.Node(name).Plugins().StartDevice(g.Devices[i].Plugin())
-			}
+			g.StartPlugins(p.cluster.Node(name))
 			for _, sp := range g.StaticPods {
 				// The file is there before the kubelet first looks.
 				p.cluster.Node(name).WriteStaticPod(sp.File, sp.Manifest.Content)
