@@ -90,7 +90,7 @@ func TestCookbook(t *testing.T) {
 		t.Fatal(err)
 	}
 	recipes := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-	if len(recipes) < 2 {
+	if len(recipes) < 5 {
 		t.Fatalf("%d recipes", len(recipes))
 	}
 	for _, r := range recipes {
