@@ -178,11 +178,14 @@ func (o *output) add(r namedResult) {
 
 // close writes what is written at the end. It is called exactly once, also after an interruption.
 func (o *output) close() error {
+	if err := o.beside(); err != nil {
+		return err
+	}
 	switch o.f.output {
 	case "json":
 		return o.writeJSON()
 	case "junit":
-		return o.writeJUnit()
+		return o.writeJUnit(o.f.stdout)
 	}
 	// One result has said it itself.
 	if len(o.results) > 1 {
@@ -282,7 +285,7 @@ type junitMessage struct {
 // writeJUnit writes a suite for each file. Times are wall times, which is what the readers of
 // JUnit compare. Failed expectations are in the text of one failure: a run is a case, however
 // much of it failed.
-func (o *output) writeJUnit() error {
+func (o *output) writeJUnit(w io.Writer) error {
 	doc := junitSuites{Name: "drydock"}
 	for _, r := range o.results {
 		if len(doc.Suites) == 0 || doc.Suites[len(doc.Suites)-1].File != r.s.Pos.File {
@@ -312,15 +315,15 @@ func (o *output) writeJUnit() error {
 		doc.Tests, doc.Failures, doc.Errors = doc.Tests+s.Tests, doc.Failures+s.Failures, doc.Errors+s.Errors
 	}
 	doc.Time = fmt.Sprintf("%.3f", total.Seconds())
-	if _, err := io.WriteString(o.f.stdout, xml.Header); err != nil {
+	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}
-	enc := xml.NewEncoder(o.f.stdout)
+	enc := xml.NewEncoder(w)
 	enc.Indent("", "  ")
 	if err := enc.Encode(doc); err != nil {
 		return err
 	}
-	_, err := io.WriteString(o.f.stdout, "\n")
+	_, err := io.WriteString(w, "\n")
 	return err
 }
 

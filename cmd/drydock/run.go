@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,8 +42,9 @@ type runFlags struct {
 	// read.
 	trace      string
 	traceReads bool
-	// output is text, json or junit.
-	output string
+	// output is text, json or junit. reportXML and summary are files that are written beside it.
+	output             string
+	reportXML, summary string
 	// until ends runs before their time, in virtual time. What is not decided by
 	// then is told of and fails nothing.
 	until    time.Duration
@@ -106,6 +108,8 @@ func newRun() *cobra.Command {
 	fl.StringVar(&f.trace, "trace", "", "write every record to this file, as JSON lines (one scenario only)")
 	fl.BoolVar(&f.traceReads, "trace-reads", false, "record CRI calls that only read, too (changes the hash)")
 	fl.StringVarP(&f.output, "output", "o", "text", "text, json or junit")
+	fl.StringVar(&f.reportXML, "report-junit", "", "write the results to this file, too, as JUnit's XML")
+	fl.StringVar(&f.summary, "report-summary", "", "append a table of the results to this file, as Markdown, such as $GITHUB_STEP_SUMMARY")
 	spanVar(fl, &f.until, "until", 0, "stop at this virtual time")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show everything, also in large scenarios, with the kubelets' log lines; stacks of internal errors")
 	fl.BoolVar(&f.metrics, "metrics", false, "tell of evictions, OOM kills, restarts, pressure, image pulls and the pods' availability")
@@ -147,8 +151,8 @@ func (f *runFlags) check() error {
 			return badInput("--only: %q is no object such as pod/web, deployment/prod/web or node/n1", o)
 		}
 	}
-	if f.watch && (f.trace != "" || f.report != "" || f.output != "text") {
-		return badInput("--watch shows text, and excludes --trace, --report and --output")
+	if f.watch && (f.trace != "" || f.report != "" || f.output != "text" || f.reportXML != "" || f.summary != "") {
+		return badInput("--watch shows text, and excludes --trace, --report... and --output")
 	}
 	// A file or a directory holds one run.
 	if f.report != "" && (f.seedsSet || f.verify) {
@@ -180,6 +184,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	}
 	if f.report != "" && len(list) > 1 {
 		return badInput("--report goes with a single scenario; %d are selected", len(list))
+	}
+	if err := errors.Join(writable("--report-junit", f.reportXML), writable("--report-summary", f.summary)); err != nil {
+		return err
 	}
 	// Files are loaded together: each scenario gets its share of the time. The share is what the
 	// summary shows; nobody compares it.
