@@ -105,6 +105,13 @@ cross: ## the command, built for a Mac and for Windows
 	@set -e; for t in $(CROSS); do echo "building for $$t"; \
 		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build $(RELEASEFLAGS) -o bin/cross/ ./cmd/drydock; done
 
+.PHONY: man snapshot
+man: ## the manual's pages, as bin/man
+	$(GO) test ./cmd/drydock -count=1 -run '^TestManPages$$' -man bin/man
+
+snapshot: ## all of a release but its publishing, as dist (goreleaser and syft)
+	goreleaser release --snapshot --clean --skip=publish,ko
+
 release-check: ## what a release needs: all targets build and vet, the binary is small enough
 	GO='$(GO)' hack/release-check.sh
 
