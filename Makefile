@@ -23,6 +23,8 @@ RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
 CONFORMANCEFLAGS ?=
+# What else `make mutate` passes on, such as -seed 2.
+MUTATEFLAGS ?=
 # What CI builds beside its own system, and how a release is built: golang.org/x/net/trace, which
 # gRPC would draw in, looks up methods by name, so that the linker keeps all of them.
 CROSS        ?= darwin/arm64 windows/amd64
@@ -105,12 +107,15 @@ cross: ## the command, built for a Mac and for Windows
 	@set -e; for t in $(CROSS); do echo "building for $$t"; \
 		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build $(RELEASEFLAGS) -o bin/cross/ ./cmd/drydock; done
 
-.PHONY: man snapshot
+.PHONY: man snapshot mutate
 man: ## the manual's pages, as bin/man
 	$(GO) test ./cmd/drydock -count=1 -run '^TestManPages$$' -man bin/man
 
 snapshot: ## all of a release but its publishing, as dist (goreleaser and syft)
 	goreleaser release --snapshot --clean --skip=publish,ko
+
+mutate: ## 300 mistakes in the code, and which of them no test notices; an hour or two
+	$(GO) run ./hack/mutate $(MUTATEFLAGS)
 
 release-check: ## what a release needs: all targets build and vet, the binary is small enough
 	GO='$(GO)' hack/release-check.sh
