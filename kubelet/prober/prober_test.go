@@ -3,6 +3,7 @@ package prober
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -120,6 +121,39 @@ func TestRequestFollowsPodIP(t *testing.T) {
 	r.status[uid].PodIP = "fd00::7"
 	r.to(15 * time.Second)
 	r.wantRuns("0s 1 https://10.1.2.3:8080/healthz?full=1", "10s 1 https://[fd00::7]:8080/healthz?full=1")
+}
+
+// Probes without headers of their own share one set; those that have some keep theirs, whichever
+// is made first.
+func TestRequestHeaders(t *testing.T) {
+	with := func(value string) *v1.Probe {
+		h := httpGet()
+		if value != "" {
+			h.HTTPGet.HTTPHeaders = []v1.HTTPHeader{{Name: "X-Who", Value: value}}
+		}
+		return probeSpec(h)
+	}
+	for _, tc := range []struct{ readiness, liveness string }{{"", "a"}, {"a", ""}, {"a", "b"}, {"", ""}} {
+		r := newRig(t)
+		r.quick = false
+		r.pod.Spec.Containers = []v1.Container{{Name: "c", ReadinessProbe: with(tc.readiness), LivenessProbe: with(tc.liveness)}}
+		r.running("1", true)
+		r.m.AddPod(r.pod)
+		r.to(11 * time.Second) // two of each
+		got := map[string]int{}
+		for _, h := range r.seen {
+			got[h.Get("X-Who")]++
+			if h.Get("User-Agent") != "kube-probe/1.36" {
+				t.Errorf("%v: User-Agent %q", tc, h.Get("User-Agent"))
+			}
+		}
+		want := map[string]int{}
+		want[tc.readiness] += 2
+		want[tc.liveness] += 2
+		if !maps.Equal(got, want) {
+			t.Errorf("%v: headers %v, want %v", tc, got, want)
+		}
+	}
 }
 
 // A kubelet that dies leaves nothing of its probes.

@@ -36,6 +36,7 @@ type rig struct {
 	health string
 	took   time.Duration
 	exec   func(ctx context.Context, timeout time.Duration) ([]byte, error)
+	seen   []http.Header // of requests
 }
 
 const uid = types.UID("u")
@@ -77,6 +78,7 @@ func (r *rig) RunInContainer(ctx context.Context, id string, command []string, t
 
 func (r *rig) HTTP(ctx context.Context, id string, req *http.Request) (int, http.Header, []byte, error) {
 	r.runs = append(r.runs, r.now()+" "+id+" "+req.URL.String())
+	r.seen = append(r.seen, req.Header)
 	if err := r.l.Sleep(ctx, r.took); err != nil {
 		return 0, nil, nil, err
 	}

@@ -332,11 +332,19 @@ func TestDecode(t *testing.T) {
 		{"apiVersion: v1\nkind: PodList\nitems: []\n", "couldn't parse as pod"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {serviceAccountName: x}\n", "static pods may not reference serviceaccounts"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, envFrom: [{secretRef: {name: s}}]}]}\n", "static pods may not reference secrets"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {imagePullSecrets: [{name: s}], containers: [{name: c}]}\n", "static pods may not reference secrets"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: c, env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]}\n", "static pods may not reference secrets"},
+		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {volumes: [{name: v, secret: {secretName: s}}], containers: [{name: c}]}\n", "static pods may not reference secrets"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {volumes: [{name: v, configMap: {name: s}}]}\n", "static pods may not reference configmaps"},
 		{"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {volumes: [{name: v, persistentVolumeClaim: {claimName: s}}]}\n", "static pods may not reference persistentvolumeclaims"},
 	} {
 		if _, err := d.Decode([]byte(tc.manifest), "/m/a.yaml"); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("got %v, want %q", err, tc.want)
 		}
+	}
+	// A reference that names nothing is none.
+	nameless := "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {imagePullSecrets: [{}], containers: [{name: c, image: i, envFrom: [{secretRef: {}}]}]}\n"
+	if _, err := d.Decode([]byte(nameless), "/m/a.yaml"); err != nil && strings.Contains(err.Error(), "secrets") {
+		t.Error(err)
 	}
 }

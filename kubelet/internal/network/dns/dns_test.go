@@ -71,6 +71,11 @@ func TestLimits(t *testing.T) {
 		kept              int
 	}{
 		{"all fits", names(3, 5), names(32, 60), nil, 32},
+		// 8 of 227 and one of 224 with 8 spaces are 2048 characters.
+		{"the line at its limit", nil, append(names(8, 227), strings.Repeat("x", 224)), nil, 9},
+		{"the line one over it", nil, append(names(8, 227), strings.Repeat("x", 225)), []string{
+			"Search Line limits were exceeded, some search paths have been omitted, the applied search line is: " + strings.Join(names(8, 227), " ")}, 8},
+		{"one as long as may be", nil, []string{strings.Repeat("x", 253)}, nil, 1},
 		{"servers", []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4"}, nil, []string{
 			"Nameserver limits were exceeded, some nameservers have been omitted, the applied nameserver line is: 1.1.1.1 2.2.2.2 3.3.3.3"}, 0},
 		{"too many", nil, names(33, 3), []string{
@@ -150,6 +155,25 @@ func TestParseResolvConf(t *testing.T) {
 	}
 	if got := c.CheckLimits("/r", d); got != nil {
 		t.Error(got)
+	}
+	for _, tc := range []struct {
+		name     string
+		domain   string // the cluster's
+		searches []string
+		want     string
+	}{
+		{"as many as may be", "cluster.local", names(29, 4), ""},
+		{"without the cluster's", "", names(32, 4), ""},
+		{"too many", "", names(33, 4), "Resolv.conf file '/r' contains search line consisting of more than 32 domains!"},
+		{"as long as may be", "", names(1, 253), ""},
+		{"too long", "", names(1, 254), `Resolv.conf file "/r" contains a search path which length is more than allowed 253 chars!`},
+		{"the line at its limit", "", append(names(8, 227), strings.Repeat("x", 224)), ""},
+		{"the line over it", "", append(names(8, 227), strings.Repeat("x", 225)), "Resolv.conf file '/r' contains search line which length is more than allowed 2048 chars!"},
+	} {
+		c := &Configurer{ClusterDomain: tc.domain}
+		if got := strings.Join(c.CheckLimits("/r", &runtimeapi.DNSConfig{Searches: tc.searches}), "; "); got != tc.want {
+			t.Errorf("%s: %q", tc.name, got)
+		}
 	}
 }
 
