@@ -59,6 +59,13 @@ func ReadDir(name string) ([]string, error) {
 	}
 	out := []string{}
 	for _, e := range entries {
+		// What is no manifest yet is nothing that kubectl apply -f could take, either.
+		switch e.Name() {
+		case "Chart.yaml":
+			return nil, fmt.Errorf("%s is a Helm chart: apply what `helm template %s` prints (a file of it, or - for standard input)", name, name)
+		case "kustomization.yaml", "kustomization.yml", "Kustomization":
+			return nil, fmt.Errorf("%s is a kustomization: apply what `kubectl kustomize %s` prints (a file of it, or - for standard input)", name, name)
+		}
 		switch filepath.Ext(e.Name()) {
 		case ".yaml", ".yml", ".json":
 			if !e.IsDir() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"text/tabwriter"
@@ -90,18 +91,30 @@ func listJSON(w io.Writer, list []*scenarios.Scenario) error {
 // newInit is drydock init. What it writes runs and passes as it is.
 func newInit() *cobra.Command {
 	var force bool
+	var apply string
 	cmd := &cobra.Command{
 		Use:   "init [FILE]",
 		Short: "Write a commented scenario to start from",
-		Long:  "Writes a commented scenario to start from into FILE, scenario.yaml unless said (\"-\": to standard output).",
+		Long: `Writes a commented scenario to start from into FILE, scenario.yaml unless said ("-": to standard
+output); with --apply one that applies your manifests, and wants its workloads ready.`,
+		Example: `  helm template shop ./charts/shop > shop.yaml
+  drydock init --apply shop.yaml`,
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "scenario.yaml"
 			if len(args) > 0 {
 				file = args[0]
 			}
+			text := scenarios.Starter()
+			if apply != "" {
+				rel, err := beside(apply, file)
+				if err != nil {
+					return badInput("--apply: %w", err)
+				}
+				text = scenarios.StarterFor(rel)
+			}
 			if file == "-" {
-				_, err := io.WriteString(cmd.OutOrStdout(), scenarios.Starter())
+				_, err := io.WriteString(cmd.OutOrStdout(), text)
 				return err
 			}
 			// Made and checked for at once: nobody's file is overwritten in
@@ -117,7 +130,7 @@ func newInit() *cobra.Command {
 			if err != nil {
 				return &codeError{exitBadInput, err}
 			}
-			if _, err := f.WriteString(scenarios.Starter()); err != nil {
+			if _, err := f.WriteString(text); err != nil {
 				return &codeError{exitInternal, err}
 			}
 			if err := f.Close(); err != nil {
@@ -128,7 +141,23 @@ func newInit() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
+	cmd.Flags().StringVar(&apply, "apply", "", "write a scenario that applies these manifests: a file, a directory, or - for standard input")
 	return cmd
+}
+
+// beside returns the path of manifests as the scenario in a file names them.
+func beside(manifests, file string) (string, error) {
+	if manifests == "-" {
+		return manifests, nil
+	}
+	if _, err := os.Stat(manifests); err != nil {
+		return "", err
+	}
+	if file == "-" || filepath.IsAbs(manifests) {
+		return filepath.ToSlash(manifests), nil
+	}
+	rel, err := filepath.Rel(filepath.Dir(file), manifests)
+	return filepath.ToSlash(rel), err
 }
 
 // newSchema is drydock schema. It is generated from the types and embedded.

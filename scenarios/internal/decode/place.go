@@ -315,7 +315,7 @@ func (at Place) Documents(name string) []Place {
 	if read := at.doc.r.ReadDir; read != nil && name != stdin {
 		list, err := read(files[0])
 		if err != nil {
-			at.Errorf("cannot read the directory: %v", err)
+			at.Errorf("%v", err)
 			return nil
 		}
 		if list != nil {
