@@ -231,6 +231,36 @@ func BenchmarkOneNode(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)/2].Microseconds())/1000, "median-ms")
 }
 
+// TestWarnsOfProbedNames: a name that a probe asks is named, and that the port isn't served
+// while the container is started again for it is no reason to blame the port.
+func TestWarnsOfProbedNames(t *testing.T) {
+	res := run(t, parse(t, `apiVersion: drydock.dev/v1alpha1
+kind: Scenario
+metadata: {name: names}
+spec:
+  duration: 5m
+  nodes: [{name: worker}]
+  timeline:
+  - at: 1s
+    apply:
+      manifest:
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: api}
+        spec:
+          initContainers:
+          - {name: log, image: busybox, restartPolicy: Always, command: [sleep, 1d]}
+          containers:
+          - name: api
+            image: nginx
+            readinessProbe: {httpGet: {path: /, port: 80}, periodSeconds: 1}
+            livenessProbe: {httpGet: {path: /, port: 80, host: api.default.svc}}
+`), scenarios.RunOptions{})
+	if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], `the host "api.default.svc", and can't succeed`) {
+		t.Errorf("warnings: %q", res.Warnings)
+	}
+}
+
 // TestWarnsOfHopelessProbes: a probe or hook that can't succeed is named once, for all
 // replicas.
 func TestWarnsOfHopelessProbes(t *testing.T) {

@@ -111,7 +111,7 @@ func (n *Node) unserved(u fakecri.Unserved) {
 		return
 	}
 	pod := n.kubelet.Pod(types.UID(u.UID))
-	if pod == nil || u.Running < len(pod.Spec.Containers) {
+	if pod == nil || u.Running < lasting(pod) {
 		return
 	}
 	var who []string
@@ -132,6 +132,18 @@ func (n *Node) unserved(u fakecri.Unserved) {
 	n.warnOnce(fmt.Sprintf("probe %s %s %d", u.Image, u.Container, u.Port), fmt.Sprintf(
 		"container %s of pod %s/%s, image %s: its %s can't succeed: nothing in the pod serves port %d (served: %s). Correct the port, or state what serves it under programs: {match: {container: %s}, ports: [{port: %d}]}",
 		u.Container, u.Namespace, u.Pod, u.Image, strings.Join(who, " and "), u.Port, serves, u.Container, u.Port))
+}
+
+// lasting is how many containers of a pod run side by side once it has started: its own and
+// its sidecars.
+func lasting(pod *v1.Pod) int {
+	n := len(pod.Spec.Containers)
+	for i := range pod.Spec.InitContainers {
+		if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil && *p == v1.ContainerRestartPolicyAlways {
+			n++
+		}
+	}
+	return n
 }
 
 // asking names the probes and hooks of a container that ask a port.

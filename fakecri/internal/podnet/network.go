@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -240,6 +241,9 @@ func (r *Net) ask(containerID, host string, port int) answer {
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
 		if host != "localhost" {
+			if c != nil {
+				r.warner.WarnOnce(c, "host\x00"+host, fmt.Sprintf("a probe or hook asks the host %q, and can't succeed: a kubelet resolves names as its machine does, which knows none of the cluster's. Leave host out to have the pod itself asked", host))
+			}
 			return answer{err: &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}}
 		}
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
