@@ -70,6 +70,10 @@ func (c *Controller) onChange(ch apiserver.Change) {
 				c.later(c.toDelete, itemOf(ch.Kind, ch.New))
 			}
 		}
+		// Its deletion began while nobody collected garbage.
+		if c.deletionBegins(nil, ch.New) {
+			c.startDeleting(ch.Kind, ch.New)
+		}
 	case watch.Modified:
 		was := ch.Old.GetOwnerReferences()
 		// Lists of one version are shared memory, so the address decides mostly.
@@ -210,13 +214,14 @@ func (c *Controller) owner(dependent apiserver.Object, r *metav1.OwnerReference,
 
 // deletionBegins reports whether an object has come to be deleted in a way that
 // concerns its dependents (startsWaitingForDependentsDeleted, startsWaitingForDependentsOrphaned).
-// Only the moment of change counts: later writes of the object begin nothing.
+// Only the moment of change counts: later writes of the object begin nothing. There is no old one of
+// an object that is seen for the first time.
 func (c *Controller) deletionBegins(old, obj apiserver.Object) bool {
 	if obj.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) == 0 {
 		return false
 	}
 	begins := func(f string) bool {
-		return slices.Contains(obj.GetFinalizers(), f) && (old.GetDeletionTimestamp() == nil || !slices.Contains(old.GetFinalizers(), f))
+		return slices.Contains(obj.GetFinalizers(), f) && (old == nil || old.GetDeletionTimestamp() == nil || !slices.Contains(old.GetFinalizers(), f))
 	}
 	return begins(metav1.FinalizerDeleteDependents) || begins(metav1.FinalizerOrphanDependents)
 }
