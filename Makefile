@@ -19,6 +19,10 @@ KILLS    ?= 20
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./conformance/...
+# How many random clusters `make workloads` tries, and with how many seeds `make cluster-seeds`
+# replays each recorded case.
+WORKLOADS     ?= 1000
+CLUSTER_SEEDS ?= 50
 # What else `make day` passes on, such as --seeds 1-3.
 DAYFLAGS ?=
 # What else `make conformance` passes on, such as --focus.
@@ -96,6 +100,13 @@ charts: ## charts of Helm and first applications, as they are (Helm is examples/
 
 seeds: ## the library under more seeds
 	$(GO) run ./cmd/drydock run --seeds $(SEEDS) $(LIBRARY)
+
+.PHONY: workloads cluster-seeds
+workloads: ## random clusters with workloads, drains, outages: what is at rest judged by an oracle; WORKLOADS=1000
+	$(GO) test ./sim/workloads -run TestRandomWorkloads -workloads.seeds $(WORKLOADS) -timeout 2h -v
+
+cluster-seeds: ## each recorded case of the control plane ends alike, whatever the seed; CLUSTER_SEEDS=50
+	$(GO) test ./scenarios/parity/cluster -run TestSeedsRestAlike -cluster.seeds $(CLUSTER_SEEDS) -timeout 1h -v
 
 day: ## a hundred nodes for a day, and 5,000 that lose a rack, the API or their kubelets; with a census of what is left
 	$(GO) run ./cmd/drydock run --census $(DAYFLAGS) scenarios/long
