@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
+	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 )
 
 // Options configure a Cluster.
@@ -69,6 +70,7 @@ type Cluster struct {
 	api    *apiserver.Server
 
 	controlPlane *controlplane.ControlPlane
+	figures      *podautoscaler.Figures
 	apiRec       *trace.Recorder
 	nodes        []*Node
 	byName       map[string]*Node
@@ -117,6 +119,10 @@ func (c *Cluster) addAPI(l *loop.Loop) {
 	if c.opts.Loop == nil && control.Metrics == nil {
 		control.Metrics = newMetricsServer(c, l)
 	}
+	if control.Figures == nil {
+		control.Figures = &podautoscaler.Figures{}
+	}
+	c.figures = control.Figures
 	c.controlPlane = controlplane.New(c.api, control)
 	c.measure(l)
 }
@@ -140,6 +146,9 @@ func (c *Cluster) API() *apiserver.Server { return c.api }
 
 // ControlPlane returns the cluster's control plane.
 func (c *Cluster) ControlPlane() *controlplane.ControlPlane { return c.controlPlane }
+
+// Figures returns the custom and external metrics that autoscalers ask for.
+func (c *Cluster) Figures() *podautoscaler.Figures { return c.figures }
 
 // Store returns the API's state, for reading.
 func (c *Cluster) Store() *apiserver.Store { return c.api.Store() }

@@ -90,7 +90,7 @@ func parts() []part {
 			return endpointslice.New(endpointslice.Options{Options: opts})
 		}},
 		{name: "horizontal-pod-autoscaler-controller", start: func(c *ControlPlane, opts controller.Options) any {
-			return podautoscaler.New(podautoscaler.Options{Options: opts, Metrics: c.opts.Metrics})
+			return podautoscaler.New(podautoscaler.Options{Options: opts, Metrics: c.opts.Metrics, Figures: c.opts.Figures})
 		}},
 		{name: "serviceaccount-controller", start: plain(serviceaccount.NewAccounts)},
 		{name: "root-ca-certificate-publisher-controller", start: plain(serviceaccount.NewRootCA)},

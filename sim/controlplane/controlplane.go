@@ -72,6 +72,9 @@ type Options struct {
 	// Metrics is what pods use, for autoscaling. Nil is a cluster without
 	// metrics-server.
 	Metrics podautoscaler.Metrics
+	// Figures are the custom and external metrics, for autoscaling. Nil is a cluster in
+	// which nobody serves any.
+	Figures *podautoscaler.Figures
 }
 
 // Validate returns an error that names the first name in Disable that there is

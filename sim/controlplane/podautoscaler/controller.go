@@ -43,6 +43,8 @@ type Options struct {
 	controller.Options
 	// Metrics is what pods use. Nil is a cluster without metrics-server.
 	Metrics Metrics
+	// Figures are the metrics with names; nil: nobody serves any.
+	Figures *Figures
 }
 
 // Controller is the HorizontalPodAutoscaler controller. histories are of the
@@ -54,6 +56,7 @@ type Controller struct {
 	store           *apiserver.Store
 	l               *loop.Loop
 	metrics         Metrics
+	figures         *Figures
 	queue           *controller.Queue
 	recorder        *record.Recorder
 	histories       map[controller.Key]*history
@@ -64,7 +67,7 @@ type Controller struct {
 // metrics-server's. Without Metrics every look fails as in a cluster without metrics-server.
 func New(opts Options) *Controller {
 	c := &Controller{
-		api: opts.API, store: opts.API.Server().Store(), l: opts.Group.Loop(), metrics: opts.Metrics,
+		api: opts.API, store: opts.API.Server().Store(), l: opts.Group.Loop(), metrics: opts.Metrics, figures: opts.Figures,
 		histories: map[controller.Key]*history{}, downscaleWindow: DownscaleStabilization,
 	}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "horizontal-pod-autoscaler")

@@ -4,11 +4,11 @@
 // counts.
 //
 // Resource and ContainerResource metrics come from a Metrics, which stands for
-// metrics-server. There are no custom and no external metrics: Object, Pods and
-// External sources fail as in a cluster without their APIs. Scaling to zero
-// (HPAScaleToZero) is off, as upstream's default.
+// metrics-server. Object, Pods and External metrics are Figures, whose values are
+// stated; without any these sources fail as in a cluster without their APIs.
+// Scaling to zero (HPAScaleToZero) is off, as upstream's default.
 //
 // controller.go is the controller and one look at one autoscaler; metrics.go
-// reads what each of its metrics proposes; replicas.go counts the replicas that a
+// reads what each of its metrics proposes, figures.go those with names; replicas.go counts the replicas that a
 // sample calls for; behavior.go bounds how far and how fast they may move.
 package podautoscaler

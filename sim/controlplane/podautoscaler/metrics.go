@@ -59,7 +59,7 @@ func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	var first *metricError
 	var failed int
 	for i := range r.hpa.Spec.Metrics {
-		n, name, status, bad := r.metric(&r.hpa.Spec.Metrics[i], scale.Spec.Replicas, pods)
+		n, name, status, bad := r.metric(&r.hpa.Spec.Metrics[i], scale, pods)
 		if bad != nil {
 			if failed++; first == nil {
 				first = bad
@@ -91,10 +91,9 @@ func (r *evaluation) unable(reason string, err error) *metricError {
 }
 
 // metric is what one metric proposes, its name in messages, and its status
-// (computeReplicasForMetric). The texts of sources without an API are those of a
-// cluster in which nobody has registered one.
-func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
-	status := autoscalingv2.MetricStatus{Type: m.Type}
+// (computeReplicasForMetric).
+func (r *evaluation) metric(m *autoscalingv2.MetricSpec, scale *autoscalingv1.Scale, pods []*v1.Pod) (int32, string, autoscalingv2.MetricStatus, *metricError) {
+	current, status := scale.Spec.Replicas, autoscalingv2.MetricStatus{Type: m.Type}
 	switch m.Type {
 	case autoscalingv2.ResourceMetricSourceType:
 		n, name, value, err := r.resource(m.Resource.Name, "", &m.Resource.Target, current, pods)
@@ -110,28 +109,46 @@ func (r *evaluation) metric(m *autoscalingv2.MetricSpec, current int32, pods []*
 		n, name, value, err := r.resource(s.Name, s.Container, &s.Target, current, pods)
 		if err != nil {
 			bad := r.unable("FailedGetContainerResourceMetric", err)
-			bad.err = fmt.Errorf("failed to get %s container metric value: %w", s.Name, err)
+			bad.err = fmt.Errorf("failed to get %s container metric value: %w", s.Container, err)
 			return 0, "", status, bad
 		}
 		status.ContainerResource = &autoscalingv2.ContainerResourceMetricStatus{Name: s.Name, Container: s.Container, Current: value}
 		return n, name, status, nil
 	case autoscalingv2.PodsMetricSourceType:
-		err := fmt.Errorf("unable to get metric %s: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered", m.Pods.Metric.Name)
-		bad := r.unable("FailedGetPodsMetric", err)
-		bad.err = fmt.Errorf("failed to get pods metric value: %w", err)
-		return 0, "", status, bad
+		n, st, err := r.pods(m.Pods, current, pods)
+		if err != nil {
+			bad := r.unable("FailedGetPodsMetric", err)
+			bad.err = fmt.Errorf("failed to get pods metric value: %w", err)
+			return 0, "", status, bad
+		}
+		status.Pods = st
+		return n, "pods metric " + m.Pods.Metric.Name, status, nil
 	case autoscalingv2.ObjectMetricSourceType:
-		o := m.Object.DescribedObject
-		err := fmt.Errorf("unable to get metric %s: %s on %s %s/unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered", m.Object.Metric.Name, o.Kind, r.hpa.Namespace, o.Name)
-		bad := r.unable("FailedGetObjectMetric", err)
-		bad.err = fmt.Errorf("failed to get object metric value: %w", err)
-		return 0, "", status, bad
+		n, name, st, err := r.object(m.Object, scale, pods)
+		if err != nil {
+			bad := r.unable("FailedGetObjectMetric", err)
+			if m.Object.Target.Type == autoscalingv2.AverageValueMetricType {
+				err = fmt.Errorf("failed to get %s object metric: %w", m.Object.Metric.Name, err)
+			}
+			bad.err = fmt.Errorf("failed to get object metric value: %w", err)
+			return 0, "", status, bad
+		}
+		status.Object = st
+		return n, name, status, nil
 	case autoscalingv2.ExternalMetricSourceType:
-		name := m.External.Metric.Name
-		err := fmt.Errorf("unable to get external metric %s/%s/%v: unable to fetch metrics from external metrics API: no external metrics API (external.metrics.k8s.io) registered", r.hpa.Namespace, name, m.External.Metric.Selector)
-		bad := r.unable("FailedGetExternalMetric", err)
-		bad.err = fmt.Errorf("failed to get %s external metric value: %w", name, err)
-		return 0, "", status, bad
+		n, name, st, err := r.external(m.External, scale, pods)
+		if err != nil {
+			bad := r.unable("FailedGetExternalMetric", err)
+			if metric := m.External.Metric.Name; m.External.Target.AverageValue != nil {
+				err = fmt.Errorf("failed to get %s external metric: %w", metric, err)
+			} else {
+				err = fmt.Errorf("failed to get external metric %s: %w", metric, err)
+			}
+			bad.err = fmt.Errorf("failed to get %s external metric value: %w", m.External.Metric.Name, err)
+			return 0, "", status, bad
+		}
+		status.External = st
+		return n, name, status, nil
 	}
 	err := fmt.Errorf("unknown metric source type %q", string(m.Type))
 	return 0, "", status, &metricError{reason: "InvalidMetricSourceType", message: fmt.Sprintf("the HPA was unable to compute the replica count: %v", err), err: err}
