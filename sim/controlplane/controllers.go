@@ -1,6 +1,9 @@
 package controlplane
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/attachdetach"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -25,6 +28,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/ttlafterfinished"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/volumeprotection"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // part is a part of the control plane that can be switched off. All that there is
@@ -116,11 +120,21 @@ func plain[T any](start func(controller.Options) T) func(*ControlPlane, controll
 	return func(_ *ControlPlane, opts controller.Options) any { return start(opts) }
 }
 
+// Unserved words that pods ask for a scheduler that there is none of.
+func Unserved(name string, c *schedulerconfig.Config) string {
+	return fmt.Sprintf("no scheduler is called %q: pods with that schedulerName get no node unless somebody else binds them (kube-scheduler's profiles: %s)",
+		name, strings.Join(schedulerconfig.SchedulerNames(c), ", "))
+}
+
 // startScheduler starts the scheduler with its two clients: one for its events,
 // with the same limits (cmd/kube-scheduler/app/options, createClients).
 func startScheduler(c *ControlPlane, opts controller.Options) any {
-	limits := c.opts.Scheduler.or(schedulerClient)
-	return scheduler.New(scheduler.Options{
-		Group: opts.Group, API: opts.API, Events: c.srv.Component(Scheduler, limits.QPS, limits.Burst),
-	})
+	limits := c.opts.schedulerClient()
+	so := scheduler.Options{
+		Group: opts.Group, API: opts.API, Events: c.srv.Component(Scheduler, limits.QPS, limits.Burst), Config: c.opts.SchedulerConfig,
+	}
+	if warn := c.opts.Warn; warn != nil {
+		so.Unserved = func(name string) { warn(Unserved(name, c.opts.SchedulerConfig)) }
+	}
+	return scheduler.New(so)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // The two processes, by the names that Start, Stop and Clients take. The scheduler
@@ -69,6 +70,11 @@ type Options struct {
 	// Scheduler and ControllerManager bound what the two components ask of the
 	// API.
 	Scheduler, ControllerManager Client
+	// SchedulerConfig is what the scheduler goes by. Nil is an empty
+	// KubeSchedulerConfiguration. What Scheduler says of the client goes before.
+	SchedulerConfig *schedulerconfig.Config
+	// Warn, if any, takes a word, one line, about what users may not expect.
+	Warn func(text string)
 	// Metrics is what pods use, for autoscaling. Nil is a cluster without
 	// metrics-server.
 	Metrics podautoscaler.Metrics
@@ -86,6 +92,14 @@ func (o *Options) Validate() error {
 		}
 	}
 	return nil
+}
+
+// schedulerClient is the limits of the scheduler's clients.
+func (o *Options) schedulerClient() Client {
+	if c := o.SchedulerConfig; c != nil {
+		return o.Scheduler.or(Client{QPS: c.QPS, Burst: c.Burst})
+	}
+	return o.Scheduler.or(schedulerClient)
 }
 
 // Enabled reports whether a part is wanted.

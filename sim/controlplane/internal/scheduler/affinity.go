@@ -13,10 +13,6 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// hardPodAffinityWeight is what required affinity of pods to others counts for
-// in the scores of those others (InterPodAffinityArgs).
-const hardPodAffinityWeight = 1
-
 // term says which pods are meant, by namespace and labels, and the topology key.
 type term struct {
 	key        string
@@ -116,7 +112,7 @@ func (cs *classTable) setAffinity(c *class, p *v1.Pod, ls *labelSet) {
 			t := affinityTerm(p, &pa.RequiredDuringSchedulingIgnoredDuringExecution[i])
 			c.required = append(c.required, t)
 			c.selfAll = c.selfAll && t.matches(cs.store, ls)
-			c.carries = append(c.carries, cs.labels.carrier(carriesAffinity, t, hardPodAffinityWeight))
+			c.carries = append(c.carries, cs.labels.carrier(carriesAffinity, t, 1))
 		}
 		for _, t := range c.required {
 			c.together = append(c.together, cs.labels.tally(t.key, c.required, false))
@@ -163,13 +159,21 @@ type weightedCounts struct {
 // Only what counts for the pod and is not empty is kept, so a pod without
 // affinity in a cluster without any costs nothing.
 func (cy *cycle) setAffinityState() {
+	p := cy.c.profile
+	filters, scores := p.runs(interPodAffinity), p.weights.podAffinity != 0 && (!p.ownPreferencesOnly || len(cy.c.preferring) > 0)
 	for _, k := range cy.s.labels.carriersOf(cy.labels) {
 		switch {
-		case k.kind == carriesAnti:
+		case k.kind == carriesAnti && filters:
 			cy.affinity.existing = append(cy.affinity.existing, k)
-		case k.total != 0:
+		case k.kind == carriesAnti || k.total == 0 || !scores:
+		case k.kind == carriesPreferred:
 			cy.affinity.scores = append(cy.affinity.scores, weightedCounts{&k.counts, k.weight})
+		case p.hardPodAffinityWeight != 0:
+			cy.affinity.scores = append(cy.affinity.scores, weightedCounts{&k.counts, p.hardPodAffinityWeight})
 		}
+	}
+	if !scores {
+		return
 	}
 	for _, w := range cy.c.preferring {
 		if w.total != 0 {

@@ -33,6 +33,7 @@ const (
 // classKey says what pods of one class share. All of it is shared and never
 // written to, so the same address is the same value; a class holds on to it.
 type classKey struct {
+	profile          *profile
 	containers, init *v1.Container
 	affinity         *v1.Affinity
 	tolerations      *v1.Toleration
@@ -51,12 +52,16 @@ type classKey struct {
 type class struct {
 	// pod: holds on to what the key points to.
 	pod     *v1.Pod
+	profile *profile
 	request request
 	// own is what NodeResourcesFit scores a node with for the pod itself: pod-level
 	// requests are left out, as upstream's scorer is made without their gate. On
 	// its node the pod counts with request.
 	own      amounts
+	ownExt   []extended // where the profile scores others than CPU and memory
 	affinity nodeaffinity.RequiredNodeAffinity
+	// ignored: indexes into request.ext of what keeps the pod off no node.
+	ignored uint64
 	// selective: affinity says something.
 	selective bool
 	// named: only nodes of these names can pass, sorted (metadata.name in
@@ -73,8 +78,10 @@ type class struct {
 	prefer []v1.Toleration
 
 	hard, soft []constraint // pod topology spread
-	required   []*term      // pod affinity
-	anti       []*tally     // by required anti-affinity
+	// spreadOf: what the profile's default constraints were made of.
+	spreadOf spreadOrigin
+	required []*term  // pod affinity
+	anti     []*tally // by required anti-affinity
 	// preferring: preferred pod affinity, or anti-affinity with a weight below 0.
 	preferring []weighted
 	// together counts the pods that match all of required, by the key of each.
@@ -119,6 +126,10 @@ func requestOf(pod *v1.Pod) request {
 // nothing; with pod-level requests only for what reqs, the request without
 // defaults, has nothing of.
 func withDefaults(pod *v1.Pod, opts resourcehelper.PodResourcesOptions, reqs v1.ResourceList) amounts {
+	return amountsOf(listWithDefaults(pod, opts, reqs))
+}
+
+func listWithDefaults(pod *v1.Pod, opts resourcehelper.PodResourcesOptions, reqs v1.ResourceList) v1.ResourceList {
 	opts.NonMissingContainerRequests = v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
 		v1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
@@ -129,14 +140,15 @@ func withDefaults(pod *v1.Pod, opts resourcehelper.PodResourcesOptions, reqs v1.
 			return has
 		})
 	}
-	return amountsOf(resourcehelper.PodRequests(pod, opts))
+	return resourcehelper.PodRequests(pod, opts)
 }
 
 // classTable keeps the classes of pods seen so far.
 type classTable struct {
-	table  *nodeTable
-	labels *labelIndex
-	store  *apiserver.Store
+	profiles profiles
+	table    *nodeTable
+	labels   *labelIndex
+	store    *apiserver.Store
 
 	byKey map[classKey]*class
 	// cached: those that remember nodes, the longest first.
@@ -149,8 +161,8 @@ type classTable struct {
 
 // newClassTable returns an empty table. It reads services and controllers from
 // the store.
-func newClassTable(table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {
-	return classTable{table: table, labels: index, store: store, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
+func newClassTable(ps profiles, table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {
+	return classTable{profiles: ps, table: table, labels: index, store: store, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
 }
 
 // of returns what pods that share p's spec have in common. Pods of one template
@@ -159,7 +171,7 @@ func newClassTable(table *nodeTable, index *labelIndex, store *apiserver.Store) 
 // pod matches itself.
 func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 	k := classKey{
-		containers: &p.Spec.Containers[0], affinity: p.Spec.Affinity, resources: p.Spec.Resources,
+		profile: cs.profiles.of(p), containers: &p.Spec.Containers[0], affinity: p.Spec.Affinity, resources: p.Spec.Resources,
 		selector: reflect.ValueOf(p.Spec.NodeSelector).Pointer(), overhead: reflect.ValueOf(p.Spec.Overhead).Pointer(),
 		numTolerations: len(p.Spec.Tolerations), namespace: p.Namespace,
 	}
@@ -173,7 +185,7 @@ func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 		k.spread = &p.Spec.TopologySpreadConstraints[0]
 	}
 	// A pod may match its own terms, so its labels decide.
-	if k.spread != nil || k.affinity != nil && (k.affinity.PodAffinity != nil || k.affinity.PodAntiAffinity != nil) {
+	if k.spread != nil || len(k.profile.spread) > 0 || k.affinity != nil && (k.affinity.PodAffinity != nil || k.affinity.PodAntiAffinity != nil) {
 		k.labels = ls
 	}
 	c := cs.byKey[k]
@@ -183,7 +195,7 @@ func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 		if len(cs.byKey) >= maxClasses {
 			cs.forget()
 		}
-		c = cs.build(p, ls)
+		c = cs.build(k.profile, p, ls)
 		cs.byKey[k] = c
 	}
 	return c
@@ -198,13 +210,22 @@ func (cs *classTable) forget() {
 
 // build reads a spec. Ports of sidecars count, those of other init containers
 // don't: they are over when the containers start.
-func (cs *classTable) build(p *v1.Pod, ls *labelSet) *class {
+func (cs *classTable) build(by *profile, p *v1.Pod, ls *labelSet) *class {
+	own := listWithDefaults(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}, nil)
 	c := &class{
-		pod: p, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),
-		own:        withDefaults(p, resourcehelper.PodResourcesOptions{SkipPodLevelResources: true}, nil),
+		pod: p, profile: by, request: requestOf(p), affinity: nodeaffinity.GetRequiredNodeAffinity(p),
+		own:        amountsOf(own),
 		selective:  len(p.Spec.NodeSelector) > 0,
 		containers: len(p.Spec.InitContainers) + len(p.Spec.Containers),
 		prefer:     preferTolerations(p.Spec.Tolerations),
+	}
+	if !by.fit.plain {
+		c.ownExt = extendedOf(own)
+	}
+	for i, e := range c.request.ext {
+		if by.ignores(e.name) {
+			c.ignored |= 1 << min(i, maxExtended-1)
+		}
 	}
 	for i := range p.Spec.InitContainers {
 		ct := &p.Spec.InitContainers[i]

@@ -14,14 +14,16 @@ const (
 	minFeasiblePercent = 5
 )
 
-// feasibleToFind is numFeasibleNodesToFind with percentageOfNodesToScore 0. Of
-// 5,000 nodes it is 10%: in a large cluster not the best node is chosen but a
-// good one of a sample, and each cycle goes on where the last one stopped.
-func feasibleToFind(nodes int) int {
+// feasibleToFind is numFeasibleNodesToFind; percent is percentageOfNodesToScore. With 0 it is 10%
+// of 5,000 nodes: in a large cluster not the best node is chosen but a good one of a sample, and
+// each cycle goes on where the last one stopped.
+func feasibleToFind(nodes, percent int) int {
 	if nodes < minFeasibleNodes {
 		return nodes
 	}
-	percent := max(50-nodes/125, minFeasiblePercent)
+	if percent == 0 {
+		percent = max(50-nodes/125, minFeasiblePercent)
+	}
 	return max(nodes*percent/100, minFeasibleNodes)
 }
 
@@ -76,9 +78,12 @@ func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
 	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.classes.of(pod, ls), spread: cy.spread[:0],
 		affinity: affinityState{existing: cy.affinity.existing[:0], scores: cy.affinity.scores[:0]}}
 	s.classes.remember(cy.c)
-	cy.setSpreadState()
+	s.classes.setDefaultSpread(cy.c, pod)
+	if cy.c.profile.runs(podTopologySpread) {
+		cy.setSpreadState()
+	}
 	cy.setAffinityState()
-	cy.affine = len(cy.c.required) > 0 || len(cy.c.anti) > 0 || len(cy.affinity.existing) > 0
+	cy.affine = cy.c.profile.runs(interPodAffinity) && (len(cy.c.required) > 0 || len(cy.c.anti) > 0 || len(cy.affinity.existing) > 0)
 	return cy
 }
 
@@ -112,14 +117,17 @@ func (cy *cycle) run() result {
 	if len(all) == 0 {
 		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
-	if text, by := s.claimsMissing(cy.pod); text != "" {
-		return cy.refused(text, by)
+	if c.profile.runs(volumeBinding) {
+		if text, by := s.claimsMissing(cy.pod); text != "" {
+			return cy.refused(text, by)
+		}
 	}
 	// Two required names can't both be met, on whatever node.
-	if c.onlyNamed && len(c.named) == 0 {
+	onlyNamed := c.onlyNamed && c.profile.runs(nodeAffinity)
+	if onlyNamed && len(c.named) == 0 {
 		return cy.conflict()
 	}
-	if len(cy.pod.Spec.ResourceClaims) > 0 {
+	if len(cy.pod.Spec.ResourceClaims) > 0 && c.profile.runs(dynamicResources) {
 		text, err := cy.preFilterClaims()
 		if err != nil {
 			return cy.broken("PreFilter", err)
@@ -141,7 +149,7 @@ func (cy *cycle) run() result {
 		return cy.broken("filter", cy.claims.err)
 	}
 	nodes, absent := all, ""
-	if c.onlyNamed {
+	if onlyNamed {
 		nodes, absent = cy.named(), "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 	}
 	feasible, seen := cy.feasible(nodes)
@@ -156,7 +164,7 @@ func (cy *cycle) run() result {
 		for _, v := range seen {
 			p |= v.plugins()
 		}
-		if c.onlyNamed {
+		if onlyNamed {
 			p |= nodeAffinity
 		}
 		return cy.failed(seen, absent, p)
@@ -189,7 +197,7 @@ func (cy *cycle) named() []*nodeInfo {
 // run only if the class has such terms.
 func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	s := cy.s
-	want := feasibleToFind(len(nodes))
+	want := feasibleToFind(len(nodes), cy.c.profile.percentageOfNodes)
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
 	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil
@@ -260,6 +268,9 @@ func (cy *cycle) conflict() result { return cy.refused("pod affinity terms confl
 // pre-filters there, so that the first post-filter, DynamicResources, finds none of
 // its state in the cycle: its error is told, and nobody preempts.
 func (cy *cycle) refused(text string, by plugins) result {
+	if !cy.c.profile.deallocates {
+		return cy.refusedEverywhere(text, by)
+	}
 	return result{failure: failure{
 		plugins: by, priority: cy.q.priority,
 		message: fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", text, "not found"),
@@ -269,7 +280,12 @@ func (cy *cycle) refused(text string, by plugins) result {
 // refusedByClaims is what comes of a pod that DynamicResources refuses before any node
 // is looked at. Its state is in the cycle then, so preemption has its say.
 func (cy *cycle) refusedByClaims(text string) result {
-	r := result{failure: failure{plugins: dynamicResources, priority: cy.q.priority}}
+	return cy.refusedEverywhere(text, dynamicResources)
+}
+
+// refusedEverywhere has post-filters look at a pod that no node will do for.
+func (cy *cycle) refusedEverywhere(text string, by plugins) result {
+	r := result{failure: failure{plugins: by, priority: cy.q.priority}}
 	cy.s.refused = cy.s.refused[:0]
 	post := cy.preempt(&r, nil, nil)
 	r.message = fitError(cy.c, len(cy.s.table.tree.nodes()), nil, "", text, post)

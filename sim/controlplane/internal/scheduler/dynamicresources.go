@@ -23,8 +23,6 @@ import (
 // This file is the plugin DynamicResources (plugins/dynamicresources). Pods without
 // claims come by it at the length of their list.
 
-const weightDynamicResources = 2
-
 // conflictTries is how often a write is tried that others got ahead of (client-go
 // util/retry, DefaultRetry).
 const conflictTries = 5
@@ -83,7 +81,7 @@ func podClaims(store *apiserver.Store, pod *v1.Pod) (claims []*resourcev1.Resour
 // gatedByClaims is PreEnqueue: a pod whose claims are not there is kept out of the
 // queue, without a word, until they are.
 func (s *Scheduler) gatedByClaims(q *queued, pod *v1.Pod) bool {
-	if len(pod.Spec.ResourceClaims) == 0 {
+	if len(pod.Spec.ResourceClaims) == 0 || !s.profiles.of(pod).claimGates {
 		return false
 	}
 	s.stopWaiting(q)
@@ -126,7 +124,7 @@ func (s *Scheduler) onClaim(c *apiserver.Change, deleted bool) {
 		return
 	}
 	for _, q := range slices.Clone(s.waitingFor[controller.KeyOf(claim)]) {
-		if p := s.podOf(q); p != nil && q.place == gated && len(p.Spec.SchedulingGates) == 0 && !s.gatedByClaims(q, p) {
+		if p := s.podOf(q); p != nil && q.place == gated && !s.gated(p) && !s.gatedByClaims(q, p) {
 			s.arrive(q)
 		}
 	}
@@ -289,7 +287,7 @@ func (cy *cycle) scoreClaims(feasible []*nodeInfo, totals []int64) {
 		return
 	}
 	for k := range totals {
-		totals[k] += raw[k] * maxNodeScore / best * weightDynamicResources
+		totals[k] += raw[k] * maxNodeScore / best * cy.c.profile.weights.devices
 	}
 }
 

@@ -81,6 +81,7 @@ func (s *Scheduler) moved(ev event) {
 		}
 		ls := s.labels.of(p)
 		c := s.classes.of(p, ls)
+		s.classes.setDefaultSpread(c, p)
 		if c.hint.event != s.events || c.hint.rejectors != q.rejectors {
 			c.hint = hintMemo{s.events, q.rejectors, s.helps(&ev, q.rejectors, p, c, ls)}
 		}
@@ -159,7 +160,7 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	if by&taintToleration != 0 && !untolerated(n.node.Spec.Taints, tol) && (old == nil || untolerated(old.Spec.Taints, tol)) {
 		return true
 	}
-	if by&nodeAffinity != 0 && affinityMatches(c, n.node) && (old == nil || !affinityMatches(c, old)) {
+	if by&nodeAffinity != 0 && (c.profile.required == nil || c.profile.required.Match(n.node)) && affinityMatches(c, n.node) && (old == nil || !affinityMatches(c, old)) {
 		return true
 	}
 	if by&nodePorts != 0 && old == nil {
@@ -181,7 +182,7 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 // fitsEmpty reports whether the node would do if nothing else ran there: that is
 // all that the hint asks (noderesources/fit.go, isFit).
 func fitsEmpty(r *request, n *nodeInfo) bool {
-	return fits(r, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}) == 0
+	return fits(r, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}, 0) == 0
 }
 
 // domainsChanged reports whether a node that came or changed is another one for

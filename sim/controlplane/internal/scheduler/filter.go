@@ -35,11 +35,12 @@ const (
 	whyClaimElsewhere
 	whyNoDevices
 	whyDevicesFail
+	whyEnforced
 
 	whyDevicesFailBit = 16
 
-	whyExtended  = 17
-	maxExtended  = 45
+	whyExtended  = 18
+	maxExtended  = 44
 	unresolvable = verdict(1 << 63) // removing pods from the node would not help
 )
 
@@ -80,6 +81,8 @@ func reasonText(c *class, bit int) string {
 		return "cannot allocate all claims"
 	case whyDevicesFail:
 		return "devices can't be allocated" // the cycle knows why
+	case whyEnforced:
+		return "node(s) didn't match scheduler-enforced node affinity"
 	}
 	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
 }
@@ -109,7 +112,7 @@ func (v verdict) plugins() plugins {
 	}
 	set(whyUnschedulable, nodeUnschedulable)
 	set(whyTaint, taintToleration)
-	set(whyNodeAffinity, nodeAffinity)
+	set(whyNodeAffinity|whyEnforced, nodeAffinity)
 	set(whyPorts, nodePorts)
 	set(whyPods|whyCPU|whyMemory|whyStorage|(1<<62-1)&^(1<<whyExtended-1), nodeResourcesFit)
 	set(whySpread|whySpreadLabel, podTopologySpread)
@@ -120,28 +123,32 @@ func (v verdict) plugins() plugins {
 
 // filterNode runs the filters that look at the pod's class and the node alone.
 func filterNode(c *class, n *nodeInfo) verdict {
-	tolerations := c.pod.Spec.Tolerations
-	if n.node.Spec.Unschedulable && !tolerates(tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}) {
+	p, tolerations := c.profile, c.pod.Spec.Tolerations
+	if n.node.Spec.Unschedulable && p.runs(nodeUnschedulable) && !tolerates(tolerations, &v1.Taint{Key: v1.TaintNodeUnschedulable, Effect: v1.TaintEffectNoSchedule}) {
 		return whyUnschedulable | unresolvable
 	}
-	if untolerated(n.node.Spec.Taints, tolerations) {
+	if p.runs(taintToleration) && untolerated(n.node.Spec.Taints, tolerations) {
 		return whyTaint | unresolvable
 	}
-	if c.selective {
+	if p.required != nil && p.runs(nodeAffinity) && !p.required.Match(n.node) {
+		return whyEnforced | unresolvable
+	}
+	if c.selective && p.runs(nodeAffinity) {
 		if ok, err := c.affinity.Match(n.node); err != nil || !ok {
 			return whyNodeAffinity | unresolvable
 		}
 	}
-	for _, p := range c.ports {
-		if slices.ContainsFunc(n.ports, p.conflicts) {
-			return whyPorts
-		}
+	if p.runs(nodePorts) && conflict(c.ports, n.ports) {
+		return whyPorts
 	}
-	return fits(&c.request, n)
+	if !p.runs(nodeResourcesFit) {
+		return 0
+	}
+	return fits(&c.request, n, c.ignored)
 }
 
-// fits is NodeResourcesFit.Filter.
-func fits(r *request, n *nodeInfo) verdict {
+// fits is NodeResourcesFit.Filter. ignored are indexes of other resources that don't count.
+func fits(r *request, n *nodeInfo, ignored uint64) verdict {
 	var v verdict
 	if n.pods+1 > n.maxPods {
 		v |= whyPods
@@ -162,6 +169,9 @@ func fits(r *request, n *nodeInfo) verdict {
 	short(r.memory, used.memory, n.alloc.memory, whyMemory)
 	short(r.storage, used.storage, n.alloc.storage, whyStorage)
 	for i, e := range r.ext {
+		if ignored&(1<<min(i, maxExtended-1)) != 0 {
+			continue
+		}
 		short(e.amount, n.extUsed(e.name), amountOf(n.allocExt, e.name), 1<<(whyExtended+min(i, maxExtended-1)))
 	}
 	return v

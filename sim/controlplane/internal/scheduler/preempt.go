@@ -15,12 +15,6 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// How many candidates preemption compares (DefaultPreemptionArgs).
-const (
-	minCandidatePercent = 10
-	minCandidates       = 100
-)
-
 // candidate is a node that takes the pod once its victims are gone. Of equally
 // good candidates the first is taken, so their order is part of the outcome.
 type candidate struct {
@@ -30,10 +24,20 @@ type candidate struct {
 	violations int
 }
 
-// preempt is the PostFilter of DynamicResources and of DefaultPreemption: it sets what is to be done in r and returns what there is to
-// say of it.
+// preempt is the PostFilter of DynamicResources and of DefaultPreemption, as far as the profile
+// has them: it sets what is to be done in r and returns what there is to say of it.
 func (cy *cycle) preempt(r *result, refused []*nodeInfo, seen []verdict) string {
-	prefix := cy.postFilterClaims() + ", preemption: "
+	prefix := "preemption: "
+	if cy.c.profile.deallocates {
+		text := cy.postFilterClaims()
+		if !cy.c.profile.preempts {
+			return text
+		}
+		prefix = text + ", preemption: "
+	}
+	if !cy.c.profile.preempts {
+		return ""
+	}
 	if why := cy.ineligible(refused, seen); why != "" {
 		return prefix + why
 	}
@@ -101,7 +105,7 @@ func (cy *cycle) candidates(refused []*nodeInfo, seen []verdict) ([]candidate, [
 	if low, ok := s.lowest(); !ok || low >= cy.q.priority {
 		return nil, slices.Repeat([]verdict{whyNoVictims | unresolvable}, len(potential))
 	}
-	want := min(max(len(potential)*minCandidatePercent/100, minCandidates), len(potential))
+	want := min(max(len(potential)*cy.c.profile.minCandidatePercent/100, cy.c.profile.minCandidates), len(potential))
 	offset := int(s.l.Uint64("scheduler/preemption", string(cy.q.uid), uint64(cy.q.attempts)) % uint64(len(potential)))
 	budgets := budgetsIn(s.store)
 	var kind, violating []candidate

@@ -9,10 +9,8 @@ import (
 	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// The queue's times (pkg/scheduler/backend/queue, apis/config/v1/defaults.go).
+// The queue's times (pkg/scheduler/backend/queue); how long pods back off is configured.
 const (
-	podInitialBackoff = time.Second
-	podMaxBackoff     = 10 * time.Second
 	// backoffWindow is what ends of back-off are rounded down to.
 	backoffWindow = time.Second
 	// A pod stays unschedulable for no longer than this without a try; it is
@@ -75,10 +73,11 @@ func (q *queued) before(o *queued) bool {
 	return q.seq < o.seq
 }
 
-// backoffEnd returns when the pod's back-off ends: 0 when it has none. It doubles
-// from 1 s to 10 s with each try and is rounded down to whole windows, so that
-// pods which fail together are tried together, in the order of their priority.
-func (q *queued) backoffEnd() int64 {
+// backoffEnd returns when a pod's back-off ends: 0 when it has none. It doubles
+// with each try, from 1 s to 10 s unless configured, and is rounded down to whole
+// windows, so that pods which fail together are tried together, in the order of
+// their priority.
+func (u *queue) backoffEnd(q *queued) int64 {
 	count := q.unschedulable
 	if q.errors > 0 {
 		count = q.errors
@@ -87,9 +86,9 @@ func (q *queued) backoffEnd() int64 {
 		return 0
 	}
 	if q.backoffUntil == 0 {
-		d := podMaxBackoff
-		if count < 5 {
-			d = min(podInitialBackoff<<(count-1), podMaxBackoff)
+		d := u.maxBackoff
+		if u.initialBackoff <= u.maxBackoff>>(count-1) {
+			d = u.initialBackoff << (count - 1)
 		}
 		q.backoffUntil = window(q.timestamp + int64(d))
 	}
@@ -127,17 +126,21 @@ type queue struct {
 	active, backoff, errors podHeap
 	unschedulable           []*queued
 	seq                     uint64
+
+	initialBackoff, maxBackoff time.Duration
 }
 
-func newQueue() queue {
+func newQueue(initialBackoff, maxBackoff time.Duration) *queue {
+	u := &queue{initialBackoff: initialBackoff, maxBackoff: maxBackoff}
 	active := func(a, b *queued) bool { return a.before(b) }
 	byEnd := func(a, b *queued) bool {
-		if x, y := a.backoffEnd(), b.backoffEnd(); x != y {
+		if x, y := u.backoffEnd(a), u.backoffEnd(b); x != y {
 			return x < y
 		}
 		return a.before(b)
 	}
-	return queue{active: podHeap{less: active}, backoff: podHeap{less: byEnd}, errors: podHeap{less: byEnd}}
+	u.active, u.backoff, u.errors = podHeap{less: active}, podHeap{less: byEnd}, podHeap{less: byEnd}
+	return u
 }
 
 // put moves a pod to a place. All heaps know the index of each pod, so leaving
@@ -177,7 +180,7 @@ func (u *queue) put(q *queued, to place) {
 func (u *queue) pop(now int64) *queued {
 	// What has backed off for long enough is as good as active.
 	for _, h := range []*podHeap{&u.backoff, &u.errors} {
-		for len(h.items) > 0 && h.items[0].backoffEnd() < window(now) {
+		for len(h.items) > 0 && u.backoffEnd(h.items[0]) < window(now) {
 			u.put(h.items[0], active)
 		}
 	}
@@ -199,7 +202,7 @@ func (u *queue) pop(now int64) *queued {
 
 // requeue puts a pod where it is tried again: at once, or after its back-off.
 func (u *queue) requeue(q *queued, now int64) {
-	switch end := q.backoffEnd(); {
+	switch end := u.backoffEnd(q); {
 	case end == 0 || end < window(now):
 		u.put(q, active)
 	case q.rejectors == 0:
@@ -219,7 +222,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		s.pending[p.UID] = q
 		s.relabel(q, p)
 		s.nominate(q, p.Status.NominatedNodeName)
-		if len(p.Spec.SchedulingGates) > 0 || s.gatedByClaims(q, p) {
+		if s.gated(p) || s.gatedByClaims(q, p) {
 			q.place = gated
 			return
 		}
@@ -234,7 +237,7 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 		return
 	}
 	if q.place == gated {
-		if len(p.Spec.SchedulingGates) == 0 && !s.gatedByClaims(q, p) {
+		if !s.gated(p) && !s.gatedByClaims(q, p) {
 			s.arrive(q)
 		}
 		return
@@ -246,6 +249,11 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 	if was := old.Status.NominatedNodeName; was != "" && was != p.Status.NominatedNodeName {
 		s.moved(event{kind: denominated, pod: old})
 	}
+}
+
+// gated reports whether scheduling gates keep a pod out of the queue.
+func (s *Scheduler) gated(p *v1.Pod) bool {
+	return len(p.Spec.SchedulingGates) > 0 && s.profiles.of(p).gates
 }
 
 // arrive has the queue hear of a pod after the watch's latency, in order. Changes

@@ -308,7 +308,7 @@ func (g *generator) check(p *v1.Pod) result {
 			for _, w := range why {
 				reasons[w]++
 			}
-		} else if feasible = append(feasible, n); len(feasible) == feasibleToFind(len(ref.nodes)) {
+		} else if feasible = append(feasible, n); len(feasible) == feasibleToFind(len(ref.nodes), 0) {
 			break
 		}
 	}

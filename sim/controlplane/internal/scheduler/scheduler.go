@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // batch is how many pods are tried in one step of the loop.
@@ -29,9 +30,11 @@ type Options struct {
 	// kube-scheduler has a client of its own for them, with the same limits.
 	// Nil means API.
 	API, Events *apiserver.Component
-	// SchedulerNames are the profiles, all with the default plugins. Nil means
-	// default-scheduler.
-	SchedulerNames []string
+	// Config is what it goes by. Nil means upstream's defaults.
+	Config *schedulerconfig.Config
+	// Unserved, if any, is told of each scheduler name that pods without a node ask
+	// for and no profile has, once.
+	Unserved func(schedulerName string)
 	// CycleTime is how long the scheduling of one pod takes. Zero takes no time.
 	CycleTime time.Duration
 }
@@ -40,10 +43,13 @@ type Options struct {
 // timers of that loop are the only ones who call. The scratch fields are slices
 // that one cycle after the other uses again.
 type Scheduler struct {
-	opts   Options
-	server *apiserver.Server
-	l      *loop.Loop
-	queue  queue
+	opts     Options
+	server   *apiserver.Server
+	l        *loop.Loop
+	queue    *queue
+	profiles profiles
+	// unserved are the scheduler names that Options.Unserved was told of.
+	unserved map[string]bool
 	// pending are the pods without a node, also those being bound.
 	pending     map[types.UID]*queued
 	arrivals    []arrival
@@ -97,13 +103,14 @@ type assumption struct {
 // there. Nodes are taken over before pods: a pod on a node that is not known yet
 // would make a placeholder for it.
 func New(opts Options) *Scheduler {
-	if opts.SchedulerNames == nil {
-		opts.SchedulerNames = []string{v1.DefaultSchedulerName}
+	if opts.Config == nil {
+		opts.Config = schedulerconfig.Default()
 	}
 	opts.Events = cmp.Or(opts.Events, opts.API)
 	srv := opts.API.Server()
 	s := &Scheduler{
-		opts: opts, server: srv, store: srv.Store(), l: opts.Group.Loop(), queue: newQueue(),
+		opts: opts, server: srv, store: srv.Store(), l: opts.Group.Loop(), queue: newQueue(opts.Config.PodInitialBackoff, opts.Config.PodMaxBackoff),
+		profiles: newProfiles(opts.Config), unserved: map[string]bool{},
 		pending: map[types.UID]*queued{}, assumed: map[types.UID]*assumption{},
 		resized: map[types.UID]*request{}, priorities: map[int32]int{}, version: 1,
 		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()),
@@ -111,7 +118,7 @@ func New(opts Options) *Scheduler {
 	s.started = s.l.UnixNano()
 	s.table = newNodeTable()
 	s.labels = newLabelIndex(&s.table, s.store)
-	s.classes = newClassTable(&s.table, &s.labels, s.store)
+	s.classes = newClassTable(s.profiles, &s.table, &s.labels, s.store)
 	s.timer = opts.Group.NewTimer("kube-scheduler", s.step)
 	s.flusher = opts.Group.NewTimer("kube-scheduler flush", s.flush)
 	s.requests = pump{group: opts.Group, name: "kube-scheduler request"}
@@ -232,7 +239,18 @@ func holds(p *v1.Pod) bool {
 
 // ours reports whether a pod is to be placed.
 func (s *Scheduler) ours(p *v1.Pod) bool {
-	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && slices.Contains(s.opts.SchedulerNames, p.Spec.SchedulerName)
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && s.profiles.named(p.Spec.SchedulerName) != nil
+}
+
+// foreign tells of the scheduler name of a pod that no profile is for. Upstream says nothing of
+// such pods: another scheduler may place them.
+func (s *Scheduler) foreign(p *v1.Pod) {
+	name := p.Spec.SchedulerName
+	if s.opts.Unserved == nil || p.Spec.NodeName != "" || p.DeletionTimestamp != nil || s.unserved[name] || s.profiles.named(name) != nil {
+		return
+	}
+	s.unserved[name] = true
+	s.opts.Unserved(name)
 }
 
 // onPod takes a pod's change over; pod is nil when it is gone. A pod passes
@@ -257,6 +275,9 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 		s.changed(pod, old)
 	}
 	if pod == nil || !s.ours(pod) {
+		if pod != nil && old == nil {
+			s.foreign(pod)
+		}
 		s.leaves(pod, old)
 		return
 	}
@@ -491,7 +512,7 @@ func (s *Scheduler) step() {
 		s.wake(max(0, time.Duration(s.arrivals[0].at-now)))
 	}
 	if len(s.queue.errors.items) > 0 {
-		s.wake(max(0, time.Duration(s.queue.errors.items[0].backoffEnd()+int64(backoffWindow)-now)))
+		s.wake(max(0, time.Duration(s.queue.backoffEnd(s.queue.errors.items[0])+int64(backoffWindow)-now)))
 	}
 }
 

@@ -10,15 +10,6 @@ import (
 
 const maxNodeScore = 100
 
-// Weights of the default plugins (pkg/scheduler/apis/config/v1/default_plugins.go).
-const (
-	weightTaintToleration   = 3
-	weightNodeAffinity      = 2
-	weightPodTopologySpread = 2
-	weightInterPodAffinity  = 2
-	// NodeResourcesFit, NodeResourcesBalancedAllocation and ImageLocality have 1.
-)
-
 // Bounds of the images' sizes that count (plugins/imagelocality).
 const (
 	imageMin          = 23 << 20
@@ -34,9 +25,9 @@ type entry struct {
 	imageGen  uint32
 	preferred int32 // NodeAffinity's raw score
 	taints    int16 // TaintToleration's
-	// NodeResourcesFit's and NodeResourcesBalancedAllocation's together.
-	resources int16
 	images    int16
+	// fit and balanced are NodeResourcesFit's and NodeResourcesBalancedAllocation's scores, up to 100.
+	fit, balanced int8
 }
 
 // entry returns what the class knows of a node, brought up to date.
@@ -50,55 +41,17 @@ func (cy *cycle) entry(n *nodeInfo) *entry {
 	}
 	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.table.imageGen - 1}
 	if e.why == 0 {
-		e.resources = int16(leastAllocated(&cy.c.own, n) + balanced(&cy.c.request, n))
+		p := cy.c.profile
+		e.fit, e.balanced = int8(p.fit.score(cy.c, n)), int8(p.balancedScore(&cy.c.request, n))
 		e.taints = int16(intolerable(n.node.Spec.Taints, cy.c.prefer))
 		if cy.c.preferred != nil {
 			e.preferred = int32(cy.c.preferred.Score(n.node))
 		}
+		if p.preferred != nil {
+			e.preferred += int32(p.preferred.Score(n.node))
+		}
 	}
 	return e
-}
-
-// leastAllocated is NodeResourcesFit's default strategy.
-func leastAllocated(own *amounts, n *nodeInfo) int64 {
-	var total, weights int64
-	for _, x := range [2][2]int64{
-		{sum(n.scoreCPU.value(), own.cpu), n.alloc.cpu},
-		{sum(n.scoreMemory.value(), own.memory), n.alloc.memory},
-	} {
-		if x[1] == 0 {
-			continue
-		}
-		weights++
-		if x[0] <= x[1] {
-			total += percent(x[1]-x[0], x[1])
-		}
-	}
-	if weights == 0 {
-		return 0
-	}
-	return total / weights
-}
-
-// balanced is NodeResourcesBalancedAllocation; pods that request neither CPU nor
-// memory are not scored.
-func balanced(r *request, n *nodeInfo) int64 {
-	if r.cpu == 0 && r.memory == 0 {
-		return 0
-	}
-	used := n.requested()
-	with := balance(sum(used.cpu, r.cpu), sum(used.memory, r.memory), n)
-	without := balance(used.cpu, used.memory, n)
-	return maxNodeScore/2 + (maxNodeScore/2+with-without)/2
-}
-
-func balance(cpu, memory int64, n *nodeInfo) int64 {
-	if n.alloc.cpu == 0 || n.alloc.memory == 0 {
-		return maxNodeScore
-	}
-	a := min(float64(cpu)/float64(n.alloc.cpu), 1)
-	b := min(float64(memory)/float64(n.alloc.memory), 1)
-	return int64((1 - math.Abs((a-b)/2)) * maxNodeScore)
 }
 
 // preferTolerations returns the tolerations that TaintToleration's score is of.
@@ -129,6 +82,9 @@ type imagePart struct {
 // together.
 func (cy *cycle) setImages() {
 	cy.images = cy.s.imageScratch[:0]
+	if cy.c.profile.weights.images == 0 {
+		return
+	}
 	var all int64
 	for _, name := range cy.c.images {
 		if st := cy.s.table.images[name]; st != nil && st.nodes > 0 {
@@ -171,9 +127,10 @@ func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 	raw := growTo(&cy.s.rawScratch, len(feasible))
 	cy.setImages()
 	var mostTaints, mostPreferred int64
+	w := &cy.c.profile.weights
 	for i, n := range feasible {
 		e := cy.entry(n)
-		totals[i] = int64(e.resources) + cy.imageLocality(n, e)
+		totals[i] = w.fit*int64(e.fit) + w.balanced*int64(e.balanced) + w.images*cy.imageLocality(n, e)
 		raw[i] = rawScores{taints: int64(e.taints), preferred: int64(e.preferred)}
 		mostTaints, mostPreferred = max(mostTaints, raw[i].taints), max(mostPreferred, raw[i].preferred)
 	}
@@ -184,14 +141,14 @@ func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 		if mostTaints > 0 {
 			tolerable -= maxNodeScore * raw[i].taints / mostTaints
 		}
-		totals[i] += weightTaintToleration * tolerable
+		totals[i] += w.taints * tolerable
 		if mostPreferred > 0 {
-			totals[i] += weightNodeAffinity * (maxNodeScore * raw[i].preferred / mostPreferred)
+			totals[i] += w.nodeAffinity * (maxNodeScore * raw[i].preferred / mostPreferred)
 		}
 	}
-	if cy.scoreSpread(feasible) {
+	if w.spread != 0 && cy.scoreSpread(feasible) {
 		for i := range totals {
-			totals[i] += weightPodTopologySpread * cy.spreadScores[i]
+			totals[i] += w.spread * cy.spreadScores[i]
 		}
 	}
 	if len(cy.affinity.scores) > 0 {
@@ -217,6 +174,6 @@ func (cy *cycle) addAffinityScores(feasible []*nodeInfo, totals []int64) {
 		return
 	}
 	for i := range totals {
-		totals[i] += weightInterPodAffinity * int64(maxNodeScore*(float64(scores[i]-low)/float64(high-low)))
+		totals[i] += cy.c.profile.weights.podAffinity * int64(maxNodeScore*(float64(scores[i]-low)/float64(high-low)))
 	}
 }

@@ -35,6 +35,34 @@ const (
 	defaultZoneSkew     = 5
 )
 
+// spreadOrigin is what default constraints are made of.
+type spreadOrigin struct {
+	owner types.UID
+	gen   uint64 // classTable.selectorGen
+}
+
+// setDefaultSpread gives a class without constraints those of its profile, as soon as services or
+// controllers select its pods, and others when the selectors have changed (buildDefaultConstraints).
+func (cs *classTable) setDefaultSpread(c *class, p *v1.Pod) {
+	if len(c.profile.spread) == 0 || len(p.Spec.TopologySpreadConstraints) > 0 {
+		return
+	}
+	owner := metav1.GetControllerOfNoCopy(p)
+	of := spreadOrigin{gen: cs.selectorGen}
+	if owner != nil {
+		of.owner = owner.UID
+	}
+	if c.spreadOf == of {
+		return
+	}
+	c.spreadOf, c.failed, c.hard, c.soft = of, failure{}, nil, nil
+	if sel := cs.defaultSelector(p, owner); !sel.Empty() {
+		for i := range c.profile.spread {
+			cs.addConstraint(c, &c.profile.spread[i], p, cs.labels.of(p), sel)
+		}
+	}
+}
+
 // setSpread reads a class's topology spread constraints.
 func (cs *classTable) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 	for i := range p.Spec.TopologySpreadConstraints {
@@ -43,28 +71,33 @@ func (cs *classTable) setSpread(c *class, p *v1.Pod, ls *labelSet) {
 		if t.LabelSelector != nil {
 			sel = withKeys(sel, p.Labels, t.MatchLabelKeys)
 		}
-		given := sel
-		everything := sel.Empty()
-		if everything { // counts nothing, as upstream's countPodsMatchSelector
-			sel = labels.Nothing()
-		}
-		m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
-		k := constraint{
-			key: cs.table.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: cs.labels.tally(t.TopologyKey, []*term{m}, true), selector: given,
-			everything: everything, honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
-			honorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
-		}
-		if t.MinDomains != nil {
-			k.minDomains = int64(*t.MinDomains)
-		}
-		if selectorMatches(t.LabelSelector, sel, ls) {
-			k.self = 1
-		}
-		if t.WhenUnsatisfiable == v1.DoNotSchedule {
-			c.hard = append(c.hard, k)
-		} else {
-			c.soft = append(c.soft, k)
-		}
+		cs.addConstraint(c, t, p, ls, sel)
+	}
+}
+
+// addConstraint adds a constraint that counts the pods that a selector matches.
+func (cs *classTable) addConstraint(c *class, t *v1.TopologySpreadConstraint, p *v1.Pod, ls *labelSet, sel labels.Selector) {
+	given := sel
+	everything := sel.Empty()
+	if everything { // counts nothing, as upstream's countPodsMatchSelector
+		sel = labels.Nothing()
+	}
+	m := newTerm(t.TopologyKey, []string{p.Namespace}, nil, sel)
+	k := constraint{
+		key: cs.table.topoKey(t.TopologyKey), maxSkew: int64(t.MaxSkew), minDomains: 1, tally: cs.labels.tally(t.TopologyKey, []*term{m}, true), selector: given,
+		everything: everything, honorAffinity: t.NodeAffinityPolicy == nil || *t.NodeAffinityPolicy == v1.NodeInclusionPolicyHonor,
+		honorTaints: t.NodeTaintsPolicy != nil && *t.NodeTaintsPolicy == v1.NodeInclusionPolicyHonor,
+	}
+	if t.MinDomains != nil {
+		k.minDomains = int64(*t.MinDomains)
+	}
+	if selectorMatches(t.LabelSelector, sel, ls) {
+		k.self = 1
+	}
+	if t.WhenUnsatisfiable == v1.DoNotSchedule {
+		c.hard = append(c.hard, k)
+	} else {
+		c.soft = append(c.soft, k)
 	}
 }
 
@@ -384,7 +417,7 @@ const invalid = -1
 // scoreSpread fills cy.spreadScores for the feasible nodes, normalised; false
 // when the plugin has nothing to say (podtopologyspread/scoring.go).
 func (cy *cycle) scoreSpread(feasible []*nodeInfo) bool {
-	if len(cy.pod.Spec.TopologySpreadConstraints) > 0 {
+	if len(cy.pod.Spec.TopologySpreadConstraints) > 0 || !cy.c.profile.systemSpread {
 		if len(cy.c.soft) == 0 {
 			return false
 		}
