@@ -55,6 +55,8 @@ type Config struct {
 	Kubelet *kubeletconfig.KubeletConfiguration
 	// ControlPlane is which controllers there are, and what they may ask.
 	ControlPlane controlplane.Options
+	// Notes are worth saying of the configuration; the result's warnings begin with them.
+	Notes []string
 	// Workload, Trace and Snapshot are where pods come from: any of them. Without
 	// any it is DefaultWorkload(Probes).
 	Workload *Workload

@@ -106,8 +106,13 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // configuration. Hooks are registered before nodes are added, so counts see every node from its
 // creation.
 func (r *driver) build() error {
+	for _, n := range r.cfg.Notes {
+		r.warn(n)
+	}
+	control := r.cfg.ControlPlane
+	control.Warn = r.warn
 	c, err := sim.New(sim.Options{
-		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: r.cfg.ControlPlane, APILoad: r.cfg.APILoad,
+		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: control, APILoad: r.cfg.APILoad,
 		// No record is kept unless Attach asks for some: a trace of a large run would be larger
 		// than the run. All of it is in the hash even so.
 		Keep: func(trace.Kind, string, []trace.Field) bool { return false },

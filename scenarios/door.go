@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/fakecri"
@@ -100,6 +101,12 @@ func ParseTime(s string) (time.Duration, error) { return decode.ParseTime(s) }
 // KubeletConfiguration strictly. Errors are LoadErrors.
 func ParseKubeletConfiguration(file string, data []byte) (*kubeletconfig.KubeletConfiguration, error) {
 	return document.ParseKubeletConfiguration(file, data)
+}
+
+// ParseKubeSchedulerConfiguration reads a kubescheduler.config.k8s.io/v1
+// KubeSchedulerConfiguration strictly. Errors are LoadErrors.
+func ParseKubeSchedulerConfiguration(file string, data []byte) (*schedulerconfigv1.KubeSchedulerConfiguration, error) {
+	return document.ParseKubeSchedulerConfiguration(file, data)
 }
 
 // ParseImages, ParsePrograms and ParseFaults read what a container runtime can

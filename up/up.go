@@ -18,10 +18,12 @@ import (
 	"golang.org/x/net/netutil"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/rest"
+	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/scenarios/document"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 	"github.com/drydock-sim/drydock/sim/facade"
 )
 
@@ -33,6 +35,8 @@ type Options struct {
 	// Nodes is how many nodes there are in the place of a scenario: node-0, node-1 and
 	// so on, each with DefaultCapacity of package sim.
 	Nodes int
+	// Scheduler is the scheduler's configuration, instead of the scenario's.
+	Scheduler *schedulerconfigv1.KubeSchedulerConfiguration
 	// NoControlPlane leaves out the scheduler and all controllers.
 	NoControlPlane bool
 	// Start is the cluster's time at its beginning. Zero means the wall clock's.
@@ -161,6 +165,21 @@ func (o *Options) scenario() (*scenarios.Scenario, error) {
 	}
 	if s.Spec.KubeletRestart == nil {
 		s.Spec.KubeletRestart = &document.KubeletRestart{}
+	}
+	if o.Scheduler != nil {
+		control := document.ControlPlane{}
+		if s.Spec.ControlPlane != nil {
+			control = *s.Spec.ControlPlane
+		}
+		was := control.Scheduler
+		control.Scheduler = &document.SchedulerComponent{Configuration: o.Scheduler}
+		if was != nil {
+			control.Scheduler.ClientConnection = was.ClientConnection
+		}
+		s.Spec.ControlPlane = &control
+		for _, text := range schedulerconfig.NoEffect(o.Scheduler) {
+			s.Notices = append(slices.Clip(s.Notices), "scheduler configuration: "+text)
+		}
 	}
 	if o.NoControlPlane {
 		s.Spec.ControlPlane = &document.ControlPlane{Disable: []string{"*"}}

@@ -99,6 +99,7 @@ func newRun() *cobra.Command {
 	// What is run, with which seeds, and what is shown of it.
 	f.sel.flags(cmd)
 	f.sel.kubeletFlag(cmd, "kubelet-config", "the nodes' KubeletConfiguration, instead of theirs: a file")
+	f.sel.schedulerFlag(cmd)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.only, "only", nil, "show of the timeline only what is about this object, and what it owns: pod/web, deployment/prod/web, node/n1, with * and ? (repeatable)")
 	fl.BoolVar(&f.watch, "watch", false, "run again when a file changes, until interrupted")

@@ -17,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/drydock-sim/drydock/ground/hugepages"
+	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/scale"
 	"github.com/drydock-sim/drydock/scale/report"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // exitInterrupted is that of a run that a signal ended: 128 and SIGINT. drydock scale has it
@@ -37,6 +39,8 @@ type scaleFlags struct {
 	churn, createRate rate
 	// Files: at most one of workload, trace and cluster says which pods there
 	// are, but for a workload on a cluster's nodes. kubelet is a
+	// scheduler is a file with the scheduler's KubeSchedulerConfiguration.
+	scheduler string
 	// KubeletConfiguration for all nodes.
 	workload, trace, traceNodes, cluster string
 	kubelet                              string
@@ -173,6 +177,7 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.Float64Var(&f.traceSpeed, "trace-speed", 1, "how many times faster than written the trace goes")
 	fl.StringVar(&f.cluster, "from-cluster", "", "nodes and pods to begin with, from kubectl get nodes,pods -A -o yaml or json")
 	fl.StringVar(&f.kubelet, "kubelet-config", "", "the kubelets' KubeletConfiguration")
+	fl.StringVar(&f.scheduler, "scheduler-config", "", "kube-scheduler's KubeSchedulerConfiguration; of its client --scheduler-qps and --scheduler-burst say more")
 	fl.StringSliceVar(&c.ControlPlane.Disable, "disable", nil, "controllers to leave out, by their names upstream; * is all, with the scheduler")
 	fl.Float64Var(&c.ControlPlane.Scheduler.QPS, "scheduler-qps", scale.ScaleQPS, "how often the scheduler may ask the API a second; negative: without limit")
 	fl.IntVar(&c.ControlPlane.Scheduler.Burst, "scheduler-burst", scale.ScaleBurst, "how often the scheduler may ask at once")
@@ -191,10 +196,35 @@ func (f *scaleFlags) flags(cmd *cobra.Command) {
 	fl.BoolVar(&f.json, "json", false, "the same as -o json")
 	outputVar(cmd, &f.output)
 	fl.BoolVar(&f.verify, "verify", false, "run on 1, 2 and 4 cores and compare the traces' hashes")
-	for _, name := range []string{"workload", "kubelet-config", "from-cluster"} {
+	for _, name := range []string{"workload", "kubelet-config", "scheduler-config", "from-cluster"} {
 		_ = cmd.MarkFlagFilename(name, "yaml", "yml", "json")
 	}
 	_ = cmd.MarkFlagDirname("report")
+}
+
+// loadScheduler reads the scheduler's configuration. What it says of the client holds where no flag
+// says it.
+func (f *scaleFlags) loadScheduler() error {
+	data, err := scenarios.ReadFile(f.scheduler)
+	if err != nil {
+		return badInput("--scheduler-config: %w", err)
+	}
+	c, err := scenarios.ParseKubeSchedulerConfiguration(f.scheduler, data)
+	if err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	control := &f.cfg.ControlPlane
+	if control.SchedulerConfig, err = schedulerconfig.Resolve(c); err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	if c.ClientConnection.QPS != 0 && !f.given("scheduler-qps") {
+		control.Scheduler.QPS = 0
+	}
+	if c.ClientConnection.Burst != 0 && !f.given("scheduler-burst") {
+		control.Scheduler.Burst = 0
+	}
+	f.cfg.Notes = append(f.cfg.Notes, lists.Map(schedulerconfig.NoEffect(c), func(s string) string { return "scheduler configuration: " + s })...)
+	return nil
 }
 
 // maxInput bounds the size of the files that are read. kubectl's output of a large cluster has a
@@ -218,6 +248,11 @@ func (f *scaleFlags) load() error {
 		}
 		if c.Kubelet, err = scenarios.ParseKubeletConfiguration(f.kubelet, data); err != nil {
 			return &codeError{exitBadInput, err}
+		}
+	}
+	if f.scheduler != "" {
+		if err := f.loadScheduler(); err != nil {
+			return err
 		}
 	}
 	if f.workload != "" {

@@ -20,6 +20,9 @@ type selection struct {
 	set                 []string
 	// kubelet is a file with the KubeletConfiguration of all nodes, instead of theirs; "" is none.
 	kubelet string
+	// scheduler is a file with the scheduler's KubeSchedulerConfiguration, instead of the
+	// scenario's; "" is none.
+	scheduler string
 	// read, if any, is told of each file that was read.
 	read func(file string)
 }
@@ -30,23 +33,45 @@ func (s *selection) kubeletFlag(cmd *cobra.Command, name, usage string) {
 	_ = cmd.MarkFlagFilename(name, "yaml", "yml", "json")
 }
 
-// overrides are those of --set, and before them what --kubelet-config says.
+// schedulerFlag declares --scheduler-config.
+func (s *selection) schedulerFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.scheduler, "scheduler-config", "", "kube-scheduler's KubeSchedulerConfiguration, instead of the scenario's: a file")
+	_ = cmd.MarkFlagFilename("scheduler-config", "yaml", "yml", "json")
+}
+
+// overrides are those of --set, and before them what --kubelet-config and --scheduler-config say.
 func (s *selection) overrides() ([]string, error) {
-	if s.kubelet == "" {
-		return s.set, nil
+	var out []string
+	for _, x := range []struct {
+		flag, file, field string
+		parse             func(file string, data []byte) error
+	}{
+		{"kubelet-config", s.kubelet, "spec.nodes[*].kubelet", func(file string, data []byte) error {
+			_, err := scenarios.ParseKubeletConfiguration(file, data)
+			return err
+		}},
+		{"scheduler-config", s.scheduler, "spec.controlPlane.scheduler.configuration", func(file string, data []byte) error {
+			_, err := scenarios.ParseKubeSchedulerConfiguration(file, data)
+			return err
+		}},
+	} {
+		if x.file == "" {
+			continue
+		}
+		data, err := scenarios.ReadFile(x.file)
+		if err != nil {
+			return nil, badInput("--%s: %w", x.flag, err)
+		}
+		if err := x.parse(x.file, data); err != nil {
+			return nil, &codeError{exitBadInput, err}
+		}
+		text, err := yaml.YAMLToJSON(data)
+		if err != nil {
+			return nil, badInput("--%s: %w", x.flag, err)
+		}
+		out = append(out, x.field+"="+string(text))
 	}
-	data, err := scenarios.ReadFile(s.kubelet)
-	if err != nil {
-		return nil, badInput("--kubelet-config: %w", err)
-	}
-	if _, err := scenarios.ParseKubeletConfiguration(s.kubelet, data); err != nil {
-		return nil, &codeError{exitBadInput, err}
-	}
-	text, err := yaml.YAMLToJSON(data)
-	if err != nil {
-		return nil, badInput("--kubelet-config: %w", err)
-	}
-	return append([]string{"spec.nodes[*].kubelet=" + string(text)}, s.set...), nil
+	return append(out, s.set...), nil
 }
 
 // flags declares the flags that run, list, validate and compare share.

@@ -25,6 +25,7 @@ type upFlags struct {
 	o            up.Options
 	set          []string
 	controlPlane bool
+	scheduler    string
 	start        string
 	seed         uint64
 	// authorization is the mode of upstream's --authorization-mode.
@@ -64,6 +65,7 @@ one of --nodes. Its API is served over TLS, and a kubeconfig says where.`,
 	fl.IntVar(&f.o.Nodes, "nodes", 3, "how many nodes there are, without a file")
 	fl.StringArrayVar(&f.set, "set", nil, "override a field of the scenario, such as 'spec.nodes[0].count=5'")
 	fl.BoolVar(&f.controlPlane, "control-plane", true, "run the scheduler and the controllers")
+	fl.StringVar(&f.scheduler, "scheduler-config", "", "kube-scheduler's KubeSchedulerConfiguration, instead of the scenario's: a file")
 	fl.StringVar(&f.authorization, "authorization", "AlwaysAllow", "who may do what: AlwaysAllow")
 	fl.Float64Var(&f.o.Speed, "speed", 1, "how many times as fast as the wall clock the cluster's time runs")
 	fl.BoolVar(&f.o.Paused, "paused", false, "have the time stand still until drydock ctl step or resume")
@@ -131,6 +133,18 @@ func (f *upFlags) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return badInput("--set: there is no scenario to set anything in")
 	}
 	f.o.NoControlPlane = !f.controlPlane
+	if f.scheduler != "" {
+		if f.o.NoControlPlane {
+			return badInput("--scheduler-config: there is no scheduler without the control plane")
+		}
+		data, err := scenarios.ReadFile(f.scheduler)
+		if err != nil {
+			return badInput("--scheduler-config: %w", err)
+		}
+		if f.o.Scheduler, err = scenarios.ParseKubeSchedulerConfiguration(f.scheduler, data); err != nil {
+			return &codeError{exitBadInput, err}
+		}
+	}
 	if f.timeline || f.o.Verbose {
 		f.o.Timeline = stdout
 	}

@@ -35,6 +35,7 @@ func newValidate() *cobra.Command {
 	}
 	sel.flags(cmd)
 	sel.kubeletFlag(cmd, "kubelet-config", "the nodes' KubeletConfiguration, instead of theirs: a file")
+	sel.schedulerFlag(cmd)
 	outputVar(cmd, &output)
 	complete(cmd, "text", "json")
 	return cmd

@@ -1,9 +1,14 @@
 package document
 
 import (
+	"fmt"
+
+	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
+
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/controlplane"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // ControlPlane is which controllers there are, and how fast they may call the API.
@@ -11,14 +16,22 @@ type ControlPlane struct {
 	// What is left out: kube-scheduler, or controllers by the names that kube-controller-manager's --controllers has, such as node-lifecycle-controller. `*` is everything. Nothing unless said.
 	Disable []string `json:"disable,omitempty"`
 	// kube-scheduler.
-	Scheduler *ControlPlaneComponent `json:"scheduler,omitempty"`
+	Scheduler *SchedulerComponent `json:"scheduler,omitempty"`
 	// kube-controller-manager.
 	ControllerManager *ControlPlaneComponent `json:"controllerManager,omitempty"`
 }
 
-// ControlPlaneComponent configures kube-scheduler or kube-controller-manager.
+// SchedulerComponent configures kube-scheduler.
+type SchedulerComponent struct {
+	// How fast it may call the API.
+	ClientConnection *ClientConnection `json:"clientConnection,omitempty"`
+	// Its KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), as in a real cluster; what is not said has upstream's default.
+	Configuration *schedulerconfigv1.KubeSchedulerConfiguration `json:"configuration,omitempty"`
+}
+
+// ControlPlaneComponent configures kube-controller-manager.
 type ControlPlaneComponent struct {
-	// How fast it may call the API. In the controller manager that counts for each controller, as each has a client of its own.
+	// How fast it may call the API. That counts for each controller, as each has a client of its own.
 	ClientConnection *ClientConnection `json:"clientConnection,omitempty"`
 }
 
@@ -44,18 +57,40 @@ func (c *ClientConnection) Check(at decode.Place) {
 	value.NotNegative(at.Field("burst"), c.Burst)
 }
 
-// Options are the control plane's as sim takes them.
-func (c *ControlPlane) Options() controlplane.Options {
-	if c == nil {
-		return controlplane.Options{}
+// Check wants the client's limits to be said once.
+func (c *SchedulerComponent) Check(at decode.Place) {
+	if c.ClientConnection != nil && c.Configuration != nil && (c.Configuration.ClientConnection.QPS != 0 || c.Configuration.ClientConnection.Burst != 0) {
+		at.Field("clientConnection").Errorf("is said in the configuration as well")
 	}
-	return controlplane.Options{Disable: c.Disable, Scheduler: c.Scheduler.client(), ControllerManager: c.ControllerManager.client()}
 }
 
-// client is the component's client; the zero value has upstream's defaults.
-func (c *ControlPlaneComponent) client() controlplane.Client {
-	if c == nil || c.ClientConnection == nil {
+// Options are the control plane's as sim takes them. There is an error of a configuration of the
+// scheduler that was never checked.
+func (c *ControlPlane) Options() (controlplane.Options, error) {
+	if c == nil {
+		return controlplane.Options{}, nil
+	}
+	out := controlplane.Options{Disable: c.Disable}
+	if m := c.ControllerManager; m != nil {
+		out.ControllerManager = m.ClientConnection.client()
+	}
+	if s := c.Scheduler; s != nil {
+		out.Scheduler = s.ClientConnection.client()
+		if s.Configuration != nil {
+			config, err := schedulerconfig.Resolve(s.Configuration)
+			if err != nil {
+				return out, fmt.Errorf("spec.controlPlane.scheduler.configuration: %w", err)
+			}
+			out.SchedulerConfig = config
+		}
+	}
+	return out, nil
+}
+
+// client has a component's limits; the zero value has upstream's defaults.
+func (c *ClientConnection) client() controlplane.Client {
+	if c == nil {
 		return controlplane.Client{}
 	}
-	return controlplane.Client{QPS: c.ClientConnection.QPS, Burst: c.ClientConnection.Burst}
+	return controlplane.Client{QPS: c.QPS, Burst: c.Burst}
 }

@@ -7,12 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
 // LoadOptions say how scenarios are loaded. The zero value loads files as they
@@ -117,6 +119,13 @@ func (l *loader) found(v any, at decode.Place) {
 		l.notices.custom = append(l.notices.custom, x)
 	case *kubeletconfig.KubeletConfiguration:
 		l.checks = append(l.checks, func(*value.Scope) { l.checkKubelet(at, x) })
+	case *schedulerconfigv1.KubeSchedulerConfiguration:
+		l.checks = append(l.checks, func(*value.Scope) {
+			checkScheduler(at, x)
+			for _, text := range schedulerconfig.NoEffect(x) {
+				l.notices.say("scheduler configuration: " + text)
+			}
+		})
 	case *Expectation:
 		l.checks = append(l.checks, func(s *value.Scope) { x.check(at, s, l.opts.Compiler) })
 	case *Action:

@@ -39,11 +39,16 @@ func (p *performance) build() error {
 	if p.opts.Real != nil {
 		real = p.opts.Real.Loop
 	}
+	control, err := spec.ControlPlane.Options()
+	if err != nil {
+		return err
+	}
+	control.Warn = p.journal.warn
 	c, err := sim.New(sim.Options{
 		Seed: p.seed, Loop: real, Start: p.opts.Start, Workers: p.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),
 		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
-		ControlPlane: spec.ControlPlane.Options(),
+		ControlPlane: control,
 		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census, Elision: p.opts.Elision,
 	})
 	if err != nil {
