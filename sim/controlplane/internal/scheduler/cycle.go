@@ -200,6 +200,7 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	want := feasibleToFind(len(nodes), cy.c.profile.percentageOfNodes)
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
+	entries := cy.c.entries
 	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil
 	// The search goes round the nodes and begins where the last one ended, so
 	// that all get their share.
@@ -215,8 +216,16 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 		var v verdict
 		if len(n.nominated) > 0 {
 			v = cy.filterNominated(n)
-		} else if v = cy.entry(n).why; v == 0 && cluster {
-			v = cy.filterCluster(n)
+		} else {
+			// entry, in short.
+			if n.slot < len(entries) && entries[n.slot].gen == n.gen {
+				v = entries[n.slot].why
+			} else {
+				v = cy.entry(n).why
+			}
+			if v == 0 && cluster {
+				v = cy.filterCluster(n)
+			}
 		}
 		if v != 0 {
 			seen = append(seen, v)

@@ -12,9 +12,8 @@ import (
 // under way. It outlives the node as long as pods name it, since a node that
 // comes back finds them there (pkg/scheduler/framework NodeInfo).
 type nodeInfo struct {
-	name string
-	// nil: pods name it, but it is not there.
-	node *v1.Node
+	// What filters ask of every node comes first, and lies together: a cycle looks at thousands.
+
 	// slot: index into what is kept by node; free again when the node goes.
 	slot int
 	// gen counts the changes of what the node's own filters and scores see.
@@ -22,9 +21,16 @@ type nodeInfo struct {
 	// static is another number whenever the node's labels or taints, or the node
 	// itself, are.
 	static uint32
-	zone   string // topology.GetZoneKey
-	// topo: the numbers of its topology values, by topoKey.id.
+	// nominated: pods that evicted others to get here.
+	nominated []*queued
+	// topo: the numbers of its topology values, by topoKey.id; while they are few, in near.
 	topo []int32
+	near [8]int32
+
+	name string
+	// nil: pods name it, but it is not there.
+	node *v1.Node
+	zone string // topology.GetZoneKey
 
 	alloc    amounts
 	allocExt []extended
@@ -39,8 +45,6 @@ type nodeInfo struct {
 
 	// assumed: placed, not yet bound in the API.
 	assumed []*v1.Pod
-	// nominated: pods that evicted others to get here.
-	nominated []*queued
 }
 
 // imageState is an image that some nodes have.
@@ -127,7 +131,11 @@ func newNodeTable() nodeTable {
 func (t *nodeTable) info(name string) *nodeInfo {
 	n := t.byName[name]
 	if n == nil {
-		n = &nodeInfo{name: name, topo: slices.Repeat([]int32{none}, len(t.keys))}
+		n = &nodeInfo{name: name}
+		n.topo = n.near[:0]
+		for range t.keys {
+			n.topo = append(n.topo, none)
+		}
 		if k := len(t.free); k > 0 {
 			n.slot, t.free = t.free[k-1], t.free[:k-1]
 			t.slots[n.slot] = n

@@ -85,6 +85,7 @@ type Scheduler struct {
 	totalScratch    []int64
 	rawScratch      []rawScores
 	spreadScratch   []int64
+	domainScratch   [][]int64
 	zoneScratch     []float64
 	imageScratch    []imagePart
 }

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"maps"
 	"math"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -177,7 +176,9 @@ type spreadState struct {
 	domains []int64
 	number  int64 // of domains
 	least   int64
-	stale   bool // least is to be computed
+	// most: a domain with more pods takes none.
+	most  int64
+	stale bool // least and most are to be computed
 	// shift is what preemption has added to the pods of the value shifted beyond
 	// what the tally counts.
 	shift   int64
@@ -198,7 +199,7 @@ func (cy *cycle) setSpreadState() {
 	for i := range hard {
 		st := spreadState{constraint: &hard[i], stale: true, number: int64(hard[i].key.domains)}
 		if !all {
-			st.number, st.domains = 0, slices.Repeat([]int64{absent}, len(hard[i].key.nodes))
+			st.number, st.domains = 0, cy.s.newDomains(i, len(hard[i].key.nodes))
 		}
 		cy.spread = append(cy.spread, st)
 	}
@@ -223,6 +224,18 @@ func (cy *cycle) setSpreadState() {
 			*d += int64(st.tally.at(n.slot))
 		}
 	}
+}
+
+// newDomains returns a scratch slice of n absent domains, for the i-th constraint of a cycle.
+func (s *Scheduler) newDomains(i, n int) []int64 {
+	if i >= len(s.domainScratch) {
+		s.domainScratch = append(s.domainScratch, nil)
+	}
+	d := growTo(&s.domainScratch[i], n)
+	for v := range d {
+		d[v] = absent
+	}
+	return d
 }
 
 // adjustSpread takes over a pod that preemption moves in or out. Moving pods that
@@ -267,14 +280,12 @@ func (st *spreadState) pods(n *nodeInfo) (int64, bool) {
 // min returns the fewest pods of a domain; 0 while there are fewer domains than
 // minDomains.
 func (st *spreadState) min() int64 {
+	st.stale = false
 	// Domains that are not there count as empty ones.
 	if st.number < st.minDomains {
 		return 0
 	}
-	if !st.stale {
-		return st.least
-	}
-	st.stale, st.least = false, math.MaxInt32
+	st.least = math.MaxInt32
 	switch {
 	case st.domains != nil:
 		for _, pods := range st.domains {
@@ -310,12 +321,22 @@ func (st *spreadState) min() int64 {
 func (cy *cycle) filterSpread(n *nodeInfo) verdict {
 	for i := range cy.spread {
 		st := &cy.spread[i]
-		pods, ok := st.pods(n)
-		if !ok {
+		if st.stale {
+			// As if the pod were there already, if it counts itself.
+			st.most = st.min() + st.maxSkew - st.self
+		}
+		v := n.topo[st.key.id]
+		if v == none {
 			return whySpreadLabel | unresolvable
 		}
-		// As if the pod were there already, if it counts itself.
-		if pods+st.self-st.min() > st.maxSkew {
+		// The short way of pods.
+		if st.domains == nil && st.shift == 0 {
+			if list := st.tally.byValue; int(v) < len(list) && int64(list[v]) > st.most || st.most < 0 {
+				return whySpread
+			}
+			continue
+		}
+		if pods, _ := st.pods(n); pods > st.most {
 			return whySpread
 		}
 	}
@@ -502,7 +523,8 @@ func (cy *cycle) scoreSoft(feasible []*nodeInfo) {
 	size := make([]int, len(soft))
 	left := 0
 	for j := range soft {
-		domains[j] = slices.Repeat([]int64{absent}, len(soft[j].key.nodes))
+		// The hard constraints' are in use until the pod is placed.
+		domains[j] = s.newDomains(len(cy.c.hard)+j, len(soft[j].key.nodes))
 	}
 	for i, n := range feasible {
 		out[i] = 0
