@@ -142,7 +142,7 @@ func (h *housekeeping) killRuntimeOrphans(running []*kubecontainer.Pod) (acted b
 		// Nothing is known of the pod's spec. Upstream's HandlePodCleanups gives
 		// it 1 s, too.
 		one := int64(1)
-		h.metrics.Orphaned++
+		h.metrics.OrphanFound()
 		h.workers.UpdatePod(podworkers.UpdatePodOptions{UpdateType: kubetypes.SyncPodKill, RunningPod: r,
 			KillPodOptions: &podworkers.KillPodOptions{GracePeriodSecondsOverride: &one}})
 	}

@@ -30,6 +30,9 @@ import (
 // checkpointsDir is where checkpoints of containers are, below the root directory.
 const checkpointsDir = "checkpoints"
 
+// errNoMetrics is the answer of a kubelet that counts nothing (Options.NoMetrics).
+var errNoMetrics = errors.New("this kubelet keeps no metrics")
+
 // errStarting is the answer of a kubelet that has not made its parts yet.
 var errStarting = errors.New("the kubelet is starting")
 
@@ -337,6 +340,9 @@ func (h Host) Metrics(ctx context.Context, of server.MetricsPath) ([]*dto.Metric
 	}
 	switch of {
 	case server.Metrics:
+		if h.kl.metrics == nil {
+			return nil, errNoMetrics
+		}
 		return h.kl.metrics.Gather(h.state()), nil
 	case server.ProbeMetrics:
 		return metrics.Probes(h.probes(), float64(h.kl.syncer.env.KubeletStart.UnixNano())/1e9), nil

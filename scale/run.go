@@ -113,6 +113,7 @@ func (r *driver) build() error {
 	control.Warn = r.warn
 	c, err := sim.New(sim.Options{
 		Seed: r.cfg.Seed, Workers: r.cfg.Workers, ControlPlane: control, APILoad: r.cfg.APILoad,
+		NoKubeletMetrics: true,
 		// No record is kept unless Attach asks for some: a trace of a large run would be larger
 		// than the run. All of it is in the hash even so.
 		Keep: func(trace.Kind, string, []trace.Field) bool { return false },

@@ -48,6 +48,9 @@ type Options struct {
 	KubeletLogs bool
 	// Metrics has the run measured, for Cluster.Metrics.
 	Metrics bool
+	// NoKubeletMetrics has the kubelets count nothing for /metrics, for who asks none of
+	// them. Large clusters are faster without.
+	NoKubeletMetrics bool
 	// Census has it noted which pods there were, for Cluster.Census.
 	Census bool
 	// ControlPlane is which controllers there are. The zero value is all.

@@ -296,7 +296,7 @@ func (n *Node) bringUp() {
 	g := n.l.NewGroup("kubelet")
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
-		NodeLabels: n.labels, Settings: n.settings,
+		NodeLabels: n.labels, Settings: n.settings, NoMetrics: n.cluster.opts.NoKubeletMetrics,
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}

@@ -22,6 +22,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -69,6 +70,8 @@ func badInput(format string, args ...any) error {
 // main runs the command line of the process, until its end or a signal. Nothing but execute runs
 // here, so that deferred functions of commands run before os.Exit.
 func main() {
+	// Nobody reads the heap's profile, which the API's libraries bring along.
+	runtime.MemProfileRate = 0
 	// The simulator's garbage is short-lived; collecting less often is worth
 	// the memory. GOGC in the environment still decides.
 	if os.Getenv("GOGC") == "" {

@@ -53,6 +53,13 @@ func (k *Kubelet) Ended(of ContainerType, code int32, reason string) {
 	k.ended[ended{of, code, reason}]++
 }
 
+// OrphanFound counts a pod that only the runtime knew.
+func (k *Kubelet) OrphanFound() {
+	if k != nil {
+		k.Orphaned++
+	}
+}
+
 // SleepEnded counts a lifecycle hook whose sleep was cut short.
 func (k *Kubelet) SleepEnded() {
 	if k != nil {

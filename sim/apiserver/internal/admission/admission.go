@@ -30,6 +30,8 @@ import (
 type Cluster interface {
 	Namespace(name string) *v1.Namespace
 	Node(name string) *v1.Node
+	// Located reports whether there are nodes that say their zone or region.
+	Located() bool
 	PriorityClass(name string) *schedulingv1.PriorityClass
 	PriorityClasses() []*schedulingv1.PriorityClass
 	RuntimeClass(name string) *nodev1.RuntimeClass

@@ -11,7 +11,7 @@ import (
 // pod's own (plugin/pkg/admission/podtopologylabels). Where the node says neither, or
 // isn't there, they are the labels that came in. What comes back is shared, as those are.
 func (p *Plugins) WithTopology(labels map[string]string, node string) map[string]string {
-	if node == "" {
+	if node == "" || !p.cluster.Located() {
 		return labels
 	}
 	n := p.cluster.Node(node)

@@ -8,7 +8,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
@@ -85,7 +84,9 @@ func validateEventAs(e *v1.Event, reporter string) field.ErrorList {
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(reporter), ""))
 	}
-	errs = append(errs, fields.Invalid(field.NewPath(reporter), e.ReportingController, validation.IsQualifiedName(e.ReportingController))...)
+	if !fields.PlainLabel(e.ReportingController) { // nearly all are
+		errs = append(errs, fields.QualifiedName(e.ReportingController, field.NewPath(reporter))...)
+	}
 	for _, f := range []struct {
 		name, value string
 		most        int

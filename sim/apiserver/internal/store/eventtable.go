@@ -424,6 +424,9 @@ func (t *eventTable) Find(namespace, name string) kind.Object {
 // Put is that of table.Any, for events that come by the verbs of all kinds.
 func (t *eventTable) Put(obj kind.Object) { t.set(obj.(*v1.Event), 0) }
 
+// Len is that of table.Any.
+func (t *eventTable) Len() int { return t.n - t.holes }
+
 // each calls fn for the events, oldest first, until it says false. fn must not
 // write to the table.
 func (t *eventTable) Each(fn func(kind.Object) bool) {

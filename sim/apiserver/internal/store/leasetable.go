@@ -102,6 +102,9 @@ func (t *leaseTable) Each(fn func(kind.Object) bool) {
 	}
 }
 
+// Len is that of table.Any.
+func (t *leaseTable) Len() int { return t.slots.Len() }
+
 // view returns the leases, oldest first.
 func (t *leaseTable) view() []*coordinationv1.Lease {
 	out := make([]*coordinationv1.Lease, 0, t.slots.Len())

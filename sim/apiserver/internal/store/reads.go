@@ -123,12 +123,9 @@ func (s *State) Each(k kind.Kind, fn func(kind.Object) bool) {
 }
 
 // Has reports whether there are objects of a kind.
-func (s *State) Has(k kind.Kind) (has bool) {
-	s.Each(k, func(kind.Object) bool {
-		has = true
-		return false
-	})
-	return has
+func (s *State) Has(k kind.Kind) bool {
+	on := s.shelf(k)
+	return on != nil && on.objects.Len() > 0
 }
 
 // List returns the objects of a kind in a namespace ("" for all), sorted by

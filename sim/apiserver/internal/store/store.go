@@ -96,6 +96,7 @@ type State struct {
 	podsByNode map[string][]*v1.Pod
 	nsPods     map[string]*namespacePods
 	podVersion uint64 // version of the last write to any pod
+	located    int    // how many nodes say their zone or region
 
 	hooks   []*hook
 	pending []kind.Change
@@ -297,6 +298,8 @@ func (s *State) commit(typ watch.EventType, k kind.Kind, old, obj kind.Object, v
 	switch {
 	case k == kinds.Pod:
 		s.indexPod(typ, old, obj.(*v1.Pod))
+	case k == kinds.Node:
+		s.countLocated(typ, old, obj.(*v1.Node))
 	case k == kinds.Service && s.addresses != nil:
 		s.noteAddresses(typ, old, obj.(*v1.Service))
 	}
@@ -344,6 +347,25 @@ func (s *State) DryRun(fn func()) {
 	defer func() { s.dry, s.uids, s.names = false, uids, names }()
 	fn()
 }
+
+// countLocated keeps how many nodes say their zone or region, so that nobody has to look
+// where none does.
+func (s *State) countLocated(typ watch.EventType, old kind.Object, node *v1.Node) {
+	if was, _ := old.(*v1.Node); was != nil && typ != watch.Added && located(was) {
+		s.located--
+	}
+	if typ != watch.Deleted && located(node) {
+		s.located++
+	}
+}
+
+// located reports whether a node says its zone or region.
+func located(node *v1.Node) bool {
+	return node.Labels[v1.LabelTopologyZone] != "" || node.Labels[v1.LabelTopologyRegion] != ""
+}
+
+// Located reports whether there are nodes that say their zone or region.
+func (s *State) Located() bool { return s.located > 0 }
 
 // indexPod keeps the pods of each node in the order in which they came to it. A pod
 // that stays where it is keeps its place.

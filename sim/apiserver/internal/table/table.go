@@ -33,6 +33,7 @@ type Any interface {
 	Put(obj Object)
 	Drop(namespace, name string)
 	Each(fn func(Object) bool)
+	Len() int
 }
 
 // New returns an empty table.
