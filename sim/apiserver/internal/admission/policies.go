@@ -224,7 +224,7 @@ func (s *policies) validate(r *Request) error {
 		return nil
 	}
 	first := denials[0]
-	err := apierrors.NewForbidden(r.Kind.GroupResource(), Name(subject(r)), errors.New(first.message))
+	err := apierrors.NewForbidden(r.Kind.Asked().GroupResource(), Name(subject(r)), errors.New(first.message))
 	err.ErrStatus.Reason = first.reason
 	if first.reason == "" {
 		err.ErrStatus.Reason = metav1.StatusReasonInvalid
@@ -332,7 +332,7 @@ func (s *policies) mutate(r *Request) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	err := apierrors.NewForbidden(r.Kind.GroupResource(), r.name(), errors.New("admission request denied by policy"))
+	err := apierrors.NewForbidden(r.Kind.Asked().GroupResource(), r.name(), errors.New("admission request denied by policy"))
 	err.ErrStatus.Message = wrong[0].message
 	if wrong[0].reason != "" {
 		err.ErrStatus.Reason = wrong[0].reason
@@ -395,7 +395,7 @@ func (s *policies) mutateBy(r *Request, p *admissionregistrationv1.MutatingAdmis
 }
 
 func (s *policies) typesOf(in *kind.Info) managedfields.TypeConverter {
-	if s.types == nil || in.CustomKind != "" {
+	if s.types == nil || in.CustomKind != "" || in.Of != nil {
 		return managedfields.NewDeducedTypeConverter()
 	}
 	return s.types

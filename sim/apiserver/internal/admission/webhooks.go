@@ -198,7 +198,7 @@ func (w *webhooks) ask(r *Request, h *hook) (*admissionv1.AdmissionResponse, err
 			matches, err = c.Match(in)
 		}
 		if err != nil {
-			return nil, apierrors.NewForbidden(r.Kind.GroupResource(), Name(subject(r)), err)
+			return nil, apierrors.NewForbidden(r.Kind.Asked().GroupResource(), Name(subject(r)), err)
 		}
 	}
 	if err != nil {

@@ -108,6 +108,9 @@ type Info struct {
 	// watches.
 	Uncollected bool
 	Watch       Watch
+	// Of is the row of the resource that has a subresource which takes this kind, as pods'
+	// is of Binding, where the kind is stored nowhere; nil: the kind is a resource itself.
+	Of *Info
 	// Custom is what rows of custom resources have beyond others; nil for others.
 	Custom *Custom
 
@@ -118,6 +121,14 @@ type Info struct {
 
 // Noun returns the kind as trace records name it: "pod".
 func (in *Info) Noun() string { return in.noun }
+
+// Asked returns the row of the resource that a request for the kind names.
+func (in *Info) Asked() *Info {
+	if in.Of != nil {
+		return in.Of
+	}
+	return in
+}
 
 // GroupResource returns what errors name.
 func (in *Info) GroupResource() schema.GroupResource {

@@ -35,7 +35,7 @@ type Input struct {
 
 // attributes are the request as the library has it.
 func (in *Input) attributes(obj kind.Object) *admission.VersionedAttributes {
-	gvk := in.Kind.GroupVersionKind()
+	gvk, asked := in.Kind.GroupVersionKind(), in.Kind.Asked()
 	namespace := ""
 	switch {
 	case in.Namespace != nil:
@@ -50,7 +50,7 @@ func (in *Input) attributes(obj kind.Object) *admission.VersionedAttributes {
 	if in.Old != nil {
 		old = in.Old
 	}
-	a := admission.NewAttributesRecord(object, old, gvk, namespace, in.Name, gvk.GroupVersion().WithResource(in.Kind.Resource), in.Subresource, in.Operation, in.Options, in.DryRun, in.User)
+	a := admission.NewAttributesRecord(object, old, gvk, namespace, in.Name, asked.GroupVersionKind().GroupVersion().WithResource(asked.Resource), in.Subresource, in.Operation, in.Options, in.DryRun, in.User)
 	return &admission.VersionedAttributes{Attributes: a, VersionedObject: object, VersionedOldObject: old, VersionedKind: gvk}
 }
 
@@ -112,21 +112,22 @@ func (in *Input) namespaceLabels() (labels.Set, bool) {
 // MatchesRule reports whether a rule is for a request
 // (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules).
 func MatchesRule(r *admissionregistrationv1.RuleWithOperations, in *Input) bool {
+	asked := in.Kind.Asked()
 	has := func(list []string, v string) bool { return slices.Contains(list, "*") || slices.Contains(list, v) }
-	if !has(r.APIGroups, in.Kind.Group) {
+	if !has(r.APIGroups, asked.Group) {
 		return false
 	}
-	if !has(r.APIVersions, in.Kind.Version) {
+	if !has(r.APIVersions, asked.Version) {
 		return false
 	}
 	if !slices.Contains(r.Operations, admissionregistrationv1.OperationAll) && !slices.Contains(r.Operations, admissionregistrationv1.OperationType(in.Operation)) {
 		return false
 	}
-	if s := r.Scope; s != nil && *s != admissionregistrationv1.AllScopes && in.Kind.Namespaced != (*s == admissionregistrationv1.NamespacedScope) {
+	if s := r.Scope; s != nil && *s != admissionregistrationv1.AllScopes && asked.Namespaced != (*s == admissionregistrationv1.NamespacedScope) {
 		return false
 	}
 	return slices.ContainsFunc(r.Resources, func(text string) bool {
 		resource, sub, _ := strings.Cut(text, "/")
-		return (resource == "*" || resource == in.Kind.Resource) && (sub == "*" || sub == in.Subresource)
+		return (resource == "*" || resource == asked.Resource) && (sub == "*" || sub == in.Subresource)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,12 +20,20 @@ import (
 // (pkg/registry/core/pod/storage, BindingREST). The binding's labels and annotations
 // are the pod's from then on, and so are its node's zone and region; its UID and
 // resourceVersion, if it has them, must be the pod's. Errors: NotFound, Forbidden (the
-// namespace is terminating), Conflict (already bound, being deleted, another UID or
+// namespace is terminating, or admission refuses the binding), Conflict (already bound, being deleted, another UID or
 // version).
 func (s *Store) Bind(now time.Time, namespace, name, node string, binding metav1.ObjectMeta) (*v1.Pod, error) {
 	in := s.info(kinds.Pod)
 	if err := s.plugins.Namespace(in, namespace, name); err != nil {
 		return nil, err
+	}
+	if chain := s.plugins.Chain(admissionv1.Create, kinds.Binding, "binding"); !chain.Idle() {
+		b := &v1.Binding{ObjectMeta: binding, Target: v1.ObjectReference{Kind: string(kinds.Node), Name: node}}
+		b.Namespace, b.Name = namespace, name
+		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenBinding(in), b, nil, "binding")); err != nil {
+			return nil, err
+		}
+		binding, node = b.ObjectMeta, b.Target.Name
 	}
 	pod := s.Pod(namespace, name)
 	if pod == nil {

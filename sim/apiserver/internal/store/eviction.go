@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,6 +36,15 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 	o, err := s.Get(kinds.Pod, namespace, name)
 	if err != nil {
 		return err
+	}
+	if chain := s.plugins.Chain(admissionv1.Create, kinds.Eviction, "eviction"); !chain.Idle() {
+		e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &opts}
+		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenEviction(s.info(kinds.Pod)), e, nil, "eviction")); err != nil {
+			return err
+		}
+		if e.DeleteOptions != nil {
+			opts = *e.DeleteOptions
+		}
 	}
 	pod := o.(*v1.Pod)
 	// What does not run, or is going already, costs no disruption.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -152,4 +153,118 @@ spec: {policyName: `+p.name+`}
 			t.Error("a stamped pod is not asked about twice")
 		}
 	})
+}
+
+const takenPolicy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: taken}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding, pods/eviction, serviceaccounts/token]}
+    - {apiGroups: [apps, example.com], apiVersions: [v1], operations: [UPDATE], resources: ["*/scale"]}
+  validations:
+  - expression: "request.kind.kind != 'Binding' || object.target.name != 'forbidden'"
+    message: not there
+  - expression: "request.kind.kind != 'Eviction' || object.metadata.name != 'stays'"
+    message: it stays
+  - expression: "request.kind.kind != 'Scale' || object.spec.replicas - oldObject.spec.replicas < 3"
+    message: too many at once
+  - expression: "request.kind.kind != 'TokenRequest' || object.spec.expirationSeconds <= 3600"
+    message: too long
+`
+
+const takenBinding = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: taken}
+spec: {policyName: taken, validationActions: [Deny]}
+`
+
+const movedPolicy = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: moved}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}]
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch: {expression: "[JSONPatch{op: 'replace', path: '/target/name', value: 'other'}]"}
+`
+
+const movedBinding = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: moved}
+spec: {policyName: moved}
+`
+
+// TestPoliciesOfSubresources: what subresources take is judged as what it is, under the
+// resource that takes it.
+func TestPoliciesOfSubresources(t *testing.T) {
+	pod := func(name string) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: "i"}}}}
+	}
+	s := New(Options{})
+	manifest(t, s, takenPolicy)
+	manifest(t, s, takenBinding)
+	for _, name := range []string{"stays", "goes", "bound"} {
+		mustCreate(t, s, pod(name))
+	}
+	manifest(t, s, "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web}\nspec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}")
+	scale := func(n int32) error {
+		sc, err := s.GetScale(kinds.ReplicaSet, "default", "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc.Spec.Replicas = n
+		_, err = s.UpdateScale(t0, kinds.ReplicaSet, sc)
+		return err
+	}
+	bind := func(name, node string) error {
+		_, err := s.Bind(t0, "default", name, node, metav1.ObjectMeta{})
+		return err
+	}
+	token := func(seconds int64) error {
+		_, _, err := s.TokenRequest(t0, "default", "default", &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}})
+		return err
+	}
+	const denied = " is forbidden: ValidatingAdmissionPolicy 'taken' with binding 'taken' denied request: "
+	for _, tc := range []struct {
+		name string
+		err  error
+		want string
+	}{
+		{"binding", bind("stays", "forbidden"), `pods "stays"` + denied + "not there"},
+		{"another binding", bind("bound", "n"), ""},
+		{"eviction", s.Evict(t0, "default", "stays", metav1.DeleteOptions{}), `pods "stays"` + denied + "it stays"},
+		{"another eviction", s.Evict(t0, "default", "goes", metav1.DeleteOptions{}), ""},
+		{"scale", scale(4), `replicasets.apps "web"` + denied + "too many at once"},
+		{"another scale", scale(3), ""},
+		{"token", token(7200), `serviceaccounts "default"` + denied + "too long"},
+		{"another token", token(3600), ""},
+	} {
+		if got := errorText(tc.err); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	manifest(t, s, movedPolicy)
+	manifest(t, s, movedBinding)
+	if err := bind("stays", "n"); err != nil {
+		t.Fatal(err)
+	}
+	if node := s.Pod("default", "stays").Spec.NodeName; node != "other" {
+		t.Errorf("bound to %q", node)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

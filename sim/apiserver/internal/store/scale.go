@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
 // GetScale returns the scale of a workload or a custom resource, whose number may be
@@ -62,6 +64,9 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	if err := checkVersion(in, old, scale); err != nil {
 		return nil, err
 	}
+	if scale, err = s.admitScale(now, in, scale); err != nil {
+		return nil, err
+	}
 	if scale.Spec.Replicas < 0 {
 		return nil, apierrors.NewInvalid(autoscalingv1.SchemeGroupVersion.WithKind("Scale").GroupKind(), scale.Name, fields.NonNegative(int64(scale.Spec.Replicas), field.NewPath("spec", "replicas")))
 	}
@@ -82,6 +87,22 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	return s.GetScale(k, scale.Namespace, scale.Name)
 }
 
+// admitScale has admission decide on a scale that is to take the stored one's place, and
+// returns what becomes of it.
+func (s *Store) admitScale(now time.Time, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+	chain := s.plugins.Chain(admissionv1.Update, kinds.Scale, "scale")
+	if chain.Idle() {
+		return scale, nil
+	}
+	old, err := s.GetScale(in.Kind, scale.Namespace, scale.Name)
+	if err != nil {
+		return nil, err
+	}
+	row, scale := kinds.TakenScale(in), scale.DeepCopy()
+	old.SetGroupVersionKind(row.GroupVersionKind())
+	return scale, s.admitTaken(chain, s.request(now, admissionv1.Update, row, scale, old, "scale"))
+}
+
 // customScale is GetScale of a custom resource.
 func customScale(obj kind.Object, in *kind.Info) (*autoscalingv1.Scale, error) {
 	if in.Custom.Scale == nil {
@@ -100,6 +121,10 @@ func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, 
 	if in.Custom.Scale == nil {
 		return nil, errNoSubresource(in, "scale")
 	}
+	scale, err := s.admitScale(now, in, scale)
+	if err != nil {
+		return nil, err
+	}
 	if scale.Spec.Replicas == kind.UnsetReplicas {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", in.Custom.Scale.Path()))
 	}
@@ -113,7 +138,7 @@ func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, 
 	if scale.ResourceVersion != "" {
 		obj.SetResourceVersion(scale.ResourceVersion)
 	}
-	made, err := s.update(now, obj, "", "update")
+	made, err := s.updateAdmitted(now, obj, "update")
 	if err != nil {
 		return nil, err
 	}

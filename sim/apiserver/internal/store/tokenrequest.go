@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,6 +52,14 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 	out.CreationTimestamp, out.Status = asjson.Time(now), authenticationv1.TokenRequestStatus{}
 	if errs := validateTokenRequest(out); len(errs) > 0 {
 		return nil, nil, apierrors.NewInvalid(gk, "", errs)
+	}
+	if chain := s.plugins.Chain(admissionv1.Create, kinds.TokenRequest, "token"); !chain.Idle() {
+		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenTokenRequest(s.info(kinds.ServiceAccount)), out, nil, "token")); err != nil {
+			return nil, nil, err
+		}
+		if errs := validateTokenRequest(out); len(errs) > 0 {
+			return nil, nil, apierrors.NewInvalid(gk, "", errs)
+		}
 	}
 	c := &token.Claims{
 		Audience: out.Spec.Audiences, Issuer: token.Issuer, IssuedAt: now.Unix(), NotBefore: now.Unix(), Subject: "system:serviceaccount:" + namespace + ":" + name,

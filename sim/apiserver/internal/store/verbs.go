@@ -255,8 +255,27 @@ func (s *Store) Replace(now time.Time, obj kind.Object, sub, verb string) (kind.
 	return s.update(now, obj, sub, verb)
 }
 
+// updateAdmitted is Replace of what admission has decided on in another form.
+func (s *Store) updateAdmitted(now time.Time, obj kind.Object, verb string) (kind.Object, error) {
+	return s.updateBy(now, obj, "", verb, true)
+}
+
+// admitTaken has plugins change and judge what a subresource takes.
+func (s *Store) admitTaken(chain admission.Chain, r *admission.Request) error {
+	r.Object.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind())
+	if err := chain.Mutate(r); err != nil {
+		return err
+	}
+	return chain.Validate(r)
+}
+
 // update takes obj over. Custom resources are checked in the version in which they came.
 func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.Object, error) {
+	return s.updateBy(now, obj, sub, verb, false)
+}
+
+// updateBy is update; admitted says that admission has decided.
+func (s *Store) updateBy(now time.Time, obj kind.Object, sub, verb string, admitted bool) (kind.Object, error) {
 	in := s.rowOf(obj)
 	if in == nil {
 		return nil, errNotServed(obj)
@@ -275,7 +294,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 	if err != nil {
 		return nil, err
 	}
-	if err := s.decideUpdate(now, obj, old, in, sub); err != nil {
+	if err := s.decideUpdate(now, obj, old, in, sub, admitted); err != nil {
 		return nil, err
 	}
 	if obj, err = s.stored(obj, in); err != nil {
@@ -298,7 +317,7 @@ func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.O
 }
 
 // decideUpdate makes obj what is to take old's place, and checks it (BeforeUpdate).
-func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info, sub string) error {
+func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info, sub string, admitted bool) error {
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind())
 	obj.SetResourceVersion(old.GetResourceVersion())
 	obj.SetGeneration(old.GetGeneration())
@@ -317,8 +336,9 @@ func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info,
 	in.StampUpdate(now, obj, old, sub)
 	keepServerMeta(obj, old)
 	var r *admission.Request
-	chain := s.plugins.Chain(admissionv1.Update, in.Kind, sub)
-	if len(chain) > 0 {
+	var chain admission.Chain
+	if !admitted {
+		chain = s.plugins.Chain(admissionv1.Update, in.Kind, sub)
 		r = s.request(now, admissionv1.Update, in, obj, old, sub)
 		if err := chain.Mutate(r); err != nil {
 			return err
@@ -330,6 +350,9 @@ func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info,
 	errs := append(in.ValidateMetaUpdate(obj, old, sub), s.validateUpdate(in, obj, old, sub)...)
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(in.GroupKind(), obj.GetName(), errs)
+	}
+	if admitted {
+		return nil
 	}
 	return chain.Validate(r)
 }
