@@ -184,4 +184,35 @@ func TestConversion(t *testing.T) {
 	hook.be("")
 	got, err = in("v1").Get(ctx, "a", metav1.GetOptions{})
 	check("after all that", got, err, "v1", "host", "three")
+
+	// Who wrote the field in one version manages it under its name in the other.
+	apply := func(by, version, field, host string, force bool) error {
+		data, err := json.Marshal(object("d", version, field, host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = in(version).Patch(ctx, "d", types.ApplyPatchType, data, metav1.PatchOptions{FieldManager: by, Force: &force})
+		return err
+	}
+	if err := apply("one", "v1", "host", "d", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := apply("two", "v2", "hostname", "d", false); err != nil {
+		t.Errorf("apply of the same in another version: %v", err)
+	}
+	if err := apply("two", "v2", "hostname", "e", false); err == nil || !strings.Contains(err.Error(), `conflict with "one": .spec.host`) {
+		t.Errorf("apply of what another manages in another version: %v", err)
+	}
+	if err := apply("two", "v2", "hostname", "e", true); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = in("v1").Get(ctx, "d", metav1.GetOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	check("after it was forced", got, err, "v1", "host", "e")
+	for _, e := range got.GetManagedFields() {
+		if e.Manager == "one" && strings.Contains(string(e.FieldsV1.GetRawBytes()), "f:host") {
+			t.Errorf("one still manages what two has taken: %v", e)
+		}
+	}
 }

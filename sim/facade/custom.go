@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -56,7 +57,7 @@ func (f *Facade) customKind(row *apiserver.KindInfo, def *apiextensionsv1.Custom
 		scope.Creater, scope.Defaulter, scope.Typer = creater, rowDefaults{row}, typer
 		scope.Convertor, scope.UnsafeConvertor = fieldLabels{sameVersion{}, row, nil}, sameVersion{}
 		var err error
-		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(types, sameVersion{}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
+		if scope.FieldManager, err = managedfields.NewDefaultCRDFieldManager(types, betweenVersions{f.o.API, row.Custom.Versions}, rowDefaults{row}, creater, gvk, gvk.GroupVersion(), sub, resetFields(row, sub)); err != nil {
 			return nil, fmt.Errorf("managed fields of %s: %w", def.Name, err)
 		}
 		k.set(sub, scope)
@@ -85,6 +86,49 @@ func (s *storage) checkType(obj runtime.Object) error {
 		return nil
 	}
 	return apierrors.NewInvalid(gvk.GroupKind(), u.GetName(), field.ErrorList{field.Invalid(field.NewPath("kind"), gvk.Kind, "must be "+s.row.CustomKind)})
+}
+
+// betweenVersions converts custom resources for managed fields: who manages what of an
+// object is known in the version that each manager wrote. It is for use on the API's
+// loop.
+type betweenVersions struct {
+	api      *apiserver.Server
+	versions []*apiserver.KindInfo
+}
+
+// Convert implements runtime.ObjectConvertor.
+func (betweenVersions) Convert(in, out, context any) error {
+	return sameVersion{}.Convert(in, out, context)
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor. What a webhook is yet to convert is
+// left as it is: the request is made again then (see storage.Update). So is what was
+// written in a version that isn't there any more.
+func (b betweenVersions) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return in, nil
+	}
+	for _, row := range b.versions {
+		gvk := row.GroupVersionKind()
+		if to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk}); !ok || to != gvk || gvk == u.GroupVersionKind() {
+			continue
+		}
+		out, err := b.api.Store().InVersion(u, row)
+		switch {
+		case errors.Is(err, apiserver.ErrWebhookCalls):
+			return in, nil
+		case err != nil:
+			return nil, err
+		}
+		return out, nil
+	}
+	return in, nil
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (betweenVersions) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
+	return sameVersion{}.ConvertFieldLabel(gvk, label, value)
 }
 
 // rowDefaults are the defaults of a kind's row.

@@ -268,6 +268,9 @@ func (s *storage) Update(ctx context.Context, name string, info rest.UpdatedObje
 			return err
 		}
 		obj, err := info.UpdatedObject(ctx, old)
+		if api.Store().Wanting() {
+			return apiserver.ErrWebhookCalls // for managed fields of other versions
+		}
 		if err != nil {
 			return err
 		}

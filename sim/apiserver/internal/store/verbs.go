@@ -83,6 +83,9 @@ func throughProtobuf(obj kind.Object, in *kind.Info) kind.Object {
 	return out
 }
 
+// Wanting reports whether what was done for the caller lacks answers of webhooks.
+func (s *Store) Wanting() bool { return s.caller != nil && s.caller.Calls.Wanting() }
+
 // InVersion returns an object in the version of a row. What a webhook is to convert takes
 // an answer to who asks: admission.ErrCalls.
 func (s *Store) InVersion(obj kind.Object, in *kind.Info) (kind.Object, error) {
