@@ -20,7 +20,7 @@ const CSIDriver kind.Kind = "CSIDriver"
 func csiDriver() *kind.Info {
 	return &kind.Info{
 		Kind: CSIDriver, Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers",
-		NeedsVersion: true, ReturnsDeleted: true, Inert: kind.InertAlways,
+		NeedsVersion: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[storagev1.CSIDriver, *storagev1.CSIDriver]{
 			Defaults: setCSIDriverDefaults,
 			// The gate VolumeLimitScaling is off.

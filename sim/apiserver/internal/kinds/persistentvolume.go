@@ -25,7 +25,7 @@ const PersistentVolume kind.Kind = "PersistentVolume"
 func persistentVolume() *kind.Info {
 	return &kind.Info{
 		Kind: PersistentVolume, Meta: kind.MetaAsNewTwice, Version: "v1", Resource: "persistentvolumes", ShortNames: []string{"pv"},
-		ReturnsDeleted: true, Inert: kind.InertAlways, ResetFields: map[string][]string{"status": {"spec"}},
+		ReturnsDeleted: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.PersistentVolume, *v1.PersistentVolume]{
 			Defaults: setPersistentVolumeDefaults,
 			Halves: kind.SpecAndStatus(func(pv *v1.PersistentVolume) (*v1.PersistentVolumeSpec, *v1.PersistentVolumeStatus) {

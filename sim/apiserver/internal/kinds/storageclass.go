@@ -27,7 +27,7 @@ const StorageClass kind.Kind = "StorageClass"
 func storageClass() *kind.Info {
 	return &kind.Info{
 		Kind: StorageClass, Meta: kind.MetaAgain, Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses", ShortNames: []string{"sc"},
-		ReturnsDeleted: true, Inert: kind.InertAlways,
+		ReturnsDeleted: true,
 		Strategy: &kind.Typed[storagev1.StorageClass, *storagev1.StorageClass]{
 			Defaults: func(c *storagev1.StorageClass) {
 				fields.DefaultPtr(&c.ReclaimPolicy, v1.PersistentVolumeReclaimDelete)

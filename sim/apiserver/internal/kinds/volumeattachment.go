@@ -22,7 +22,7 @@ const VolumeAttachment kind.Kind = "VolumeAttachment"
 func volumeAttachment() *kind.Info {
 	return &kind.Info{
 		Kind: VolumeAttachment, Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments",
-		NeedsVersion: true, ReturnsDeleted: true, Inert: kind.InertAlways,
+		NeedsVersion: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[storagev1.VolumeAttachment, *storagev1.VolumeAttachment]{
 			Defaults: func(a *storagev1.VolumeAttachment) {
 				if s := a.Spec.Source.InlineVolumeSpec; s != nil {
