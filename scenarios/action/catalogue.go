@@ -17,6 +17,7 @@ func Catalogue() []Kind {
 		kind[Get](),
 		kind[KillContainer](),
 		kind[KillSandbox](),
+		kind[Metric](),
 		kind[Patch](),
 		kind[Plugin](),
 		kind[PowerCut](),

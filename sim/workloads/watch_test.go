@@ -107,7 +107,11 @@ func (r *run) podChanged(ch apiserver.Change) {
 		return
 	}
 	old := ch.Old.(*v1.Pod)
-	r.past.pod[p.Namespace+"/"+old.Labels["app"]], r.past.pod[p.Namespace+"/"+p.Labels["app"]] = r.now(), r.now()
+	r.past.pod[p.Namespace+"/"+p.Labels["app"]] = r.now()
+	if was := old.Labels["app"]; was != p.Labels["app"] {
+		// As upstream's, the budget that a pod belonged to is not looked at.
+		r.past.size[p.Namespace+"/"+was] = r.now()
+	}
 	switch {
 	case !preempted(old) && preempted(p):
 		r.count.preemptions++
