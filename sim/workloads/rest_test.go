@@ -413,12 +413,14 @@ func (r *run) daemonSetRests(d *appsv1.DaemonSet) {
 			r.fail("%s has no pod on %s", name, n.Name)
 		case k > 0 && !may:
 			r.fail("%s has a pod on %s, where it may not be", name, n.Name)
-		case k > 0 && !should:
+		}
+		if !should && k+count(going, here) > 0 {
 			stay++
 		}
 	}
-	// As upstream, no set is looked at for a taint with which its pod may stay: its status may still
-	// count the node.
+	// As upstream, no set is looked at for a taint with which its pod may stay, nor when a node goes:
+	// its status may still count the node, and a pod that waits for one that is gone is still there.
+	stay += count(pods, func(p *v1.Pod) bool { return r.c.API().Node(on(p)) == nil })
 	if st := d.Status; int(st.DesiredNumberScheduled) < want || int(st.DesiredNumberScheduled) > want+stay || st.ObservedGeneration != d.Generation {
 		r.fail("%s belongs on %d nodes and says %+v", name, want, st)
 	}
@@ -507,7 +509,8 @@ func (r *run) budgetRests(b *policyv1.PodDisruptionBudget) {
 	if expected == 0 {
 		allowed = 0
 	}
-	// As upstream's, a budget is looked at when a pod changes, not when a workload's size does.
+	// A budget is looked at when a pod becomes ready or unready, is told to go, or is relabelled, not
+	// when a workload's size changes. Upstream's is at any write of a pod, which may be sooner.
 	name := b.Namespace + "/" + b.Name
 	known = known && r.past.pod[name] > r.past.size[name]
 	if known && (int(st.CurrentHealthy) != healthy || int(st.ExpectedPods) != expected || int(st.DesiredHealthy) != desired || int(st.DisruptionsAllowed) != allowed || st.ObservedGeneration != b.Generation) {

@@ -107,7 +107,9 @@ func (r *run) podChanged(ch apiserver.Change) {
 		return
 	}
 	old := ch.Old.(*v1.Pod)
-	r.past.pod[p.Namespace+"/"+p.Labels["app"]] = r.now()
+	if ready(old) != ready(p) || (old.DeletionTimestamp == nil) != (p.DeletionTimestamp == nil) || !maps.Equal(old.Labels, p.Labels) {
+		r.past.pod[p.Namespace+"/"+p.Labels["app"]] = r.now()
+	}
 	if was := old.Labels["app"]; was != p.Labels["app"] {
 		// As upstream's, the budget that a pod belonged to is not looked at.
 		r.past.size[p.Namespace+"/"+was] = r.now()
