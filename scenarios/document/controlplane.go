@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"time"
 
 	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
 
@@ -27,6 +28,8 @@ type SchedulerComponent struct {
 	ClientConnection *ClientConnection `json:"clientConnection,omitempty"`
 	// Its KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1), as in a real cluster; what is not said has upstream's default.
 	Configuration *schedulerconfigv1.KubeSchedulerConfiguration `json:"configuration,omitempty"`
+	// How long the scheduling of a pod takes, during which no other is scheduled; no time unless said. A real one places some hundreds a second: 3ms.
+	CycleTime time.Duration `json:"cycleTime,omitempty"`
 }
 
 // ControlPlaneComponent configures kube-controller-manager.
@@ -59,6 +62,7 @@ func (c *ClientConnection) Check(at decode.Place) {
 
 // Check wants the client's limits to be said once.
 func (c *SchedulerComponent) Check(at decode.Place) {
+	value.NotNegative(at.Field("cycleTime"), c.CycleTime)
 	if c.ClientConnection != nil && c.Configuration != nil && (c.Configuration.ClientConnection.QPS != 0 || c.Configuration.ClientConnection.Burst != 0) {
 		at.Field("clientConnection").Errorf("is said in the configuration as well")
 	}
@@ -75,7 +79,7 @@ func (c *ControlPlane) Options() (controlplane.Options, error) {
 		out.ControllerManager = m.ClientConnection.client()
 	}
 	if s := c.Scheduler; s != nil {
-		out.Scheduler = s.ClientConnection.client()
+		out.Scheduler, out.CycleTime = s.ClientConnection.client(), s.CycleTime
 		if s.Configuration != nil {
 			config, err := schedulerconfig.Resolve(s.Configuration)
 			if err != nil {

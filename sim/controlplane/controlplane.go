@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -73,6 +74,8 @@ type Options struct {
 	// SchedulerConfig is what the scheduler goes by. Nil is an empty
 	// KubeSchedulerConfiguration. What Scheduler says of the client goes before.
 	SchedulerConfig *schedulerconfig.Config
+	// CycleTime is how long the scheduling of a pod takes. Zero takes no time.
+	CycleTime time.Duration
 	// Warn, if any, takes a word, one line, about what users may not expect.
 	Warn func(text string)
 	// Metrics is what pods use, for autoscaling. Nil is a cluster without

@@ -1,7 +1,8 @@
 // Package scheduler assigns pods to nodes as kube-scheduler v1.36 (pkg/scheduler)
-// does with its default profile: the queue, the filters and scores of the default
-// plugins with their weights, preemption, binding, and the events and conditions
-// that tell of it.
+// does: the queue, the filters and scores of upstream's plugins, preemption,
+// binding, and the events and conditions that tell of it. Its profiles, with which
+// plugins are on, what their scores weigh and their arguments, come from a
+// configuration (schedulerconfig; profile.go).
 //
 // One pod is scheduled at a time, in the order of the queue; what it wants of the
 // API (bindings, conditions, evictions) goes out behind it, through the
@@ -23,7 +24,7 @@
 // the table of nodes (node.go, amount.go), the counts of pods by labels and
 // topology (tally.go), and the classes of pods (class.go). A cycle (cycle.go)
 // takes the next pod, filters (filter.go, affinity.go, spread.go) and scores
-// (score.go) nodes, and places the pod or tries preemption (preempt.go). bind.go
+// (score.go, allocation.go) nodes, and places the pod or tries preemption (preempt.go). bind.go
 // and record.go send what came of it.
 //
 // # Cost

@@ -228,7 +228,7 @@ func (cy *cycle) setSpreadState() {
 
 // newDomains returns a scratch slice of n absent domains, for the i-th constraint of a cycle.
 func (s *Scheduler) newDomains(i, n int) []int64 {
-	if i >= len(s.domainScratch) {
+	for len(s.domainScratch) <= i {
 		s.domainScratch = append(s.domainScratch, nil)
 	}
 	d := growTo(&s.domainScratch[i], n)
