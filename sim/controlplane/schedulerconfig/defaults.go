@@ -2,12 +2,19 @@ package schedulerconfig
 
 import (
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	componentbaseconfig "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+)
+
+// Bounds of how long a pod that failed waits.
+const (
+	podInitialBackoff = time.Second
+	podMaxBackoff     = 10 * time.Second
 )
 
 // SetDefaults fills in what a configuration leaves out, with plugins and arguments of each profile
@@ -37,8 +44,8 @@ func SetDefaults(cfg *configv1.KubeSchedulerConfiguration) {
 		cfg.ClientConnection.Burst = 100
 	}
 	componentbaseconfig.RecommendedDefaultLeaderElectionConfiguration(l)
-	orElse(&cfg.PodInitialBackoffSeconds, 1)
-	orElse(&cfg.PodMaxBackoffSeconds, 10)
+	orElse(&cfg.PodInitialBackoffSeconds, int64(podInitialBackoff/time.Second))
+	orElse(&cfg.PodMaxBackoffSeconds, int64(podMaxBackoff/time.Second))
 	orElse(&cfg.EnableProfiling, true)
 	if *cfg.EnableProfiling {
 		orElse(&cfg.EnableContentionProfiling, true)
