@@ -1,9 +1,12 @@
 package up
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -21,6 +24,21 @@ import (
 type door struct {
 	pacer *loop.Pacer
 	api   *apiserver.Server
+	// say takes what whoever runs the cluster is to know.
+	say func(text string)
+}
+
+// safely runs what a request does. A mistake of the server's there is the request's end,
+// not the cluster's, as kube-apiserver's filters have it.
+func (d *door) safely(fn func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			d.say(fmt.Sprintf("a request failed by a mistake of Drydock's; the cluster goes on: %v\n%s", v, debug.Stack()))
+			err = apierrors.NewInternalError(fmt.Errorf("panic: %v", v))
+		}
+	}()
+	fn()
+	return nil
 }
 
 // errClosed is the answer of a cluster that has ended.
@@ -32,20 +50,20 @@ func (d *door) Do(ctx context.Context, fn func()) error {
 	if err := d.pacer.On(d.api.Loop(), func() {
 		what, ok := requestOf(ctx)
 		if !ok {
-			fn()
-			done <- nil
+			done <- d.safely(fn)
 			return
 		}
 		who := askerOf(ctx)
 		remote := apiserver.NearRemoteOf(d.api, who.User)
 		what.By = who
+		var failed error
 		remote.Arrive(what, func() {
 			if c := connectionOf(ctx); c != nil {
 				c.watch = remote.Watch(what.Resource, d.after, c.hangUp)
 			}
-			fn()
+			failed = d.safely(fn)
 		}, func(after time.Duration, err error) {
-			d.after(after, func() { done <- err })
+			d.after(after, func() { done <- cmp.Or(err, failed) })
 		})
 	}); err != nil {
 		return errClosed

@@ -38,6 +38,23 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
+// TestPanics: a request that panics on the API's loop is answered as the server's mistake,
+// and the cluster goes on.
+func TestPanics(t *testing.T) {
+	c := start(t, Options{Nodes: 1})
+	var said []string
+	way := &door{c.pacer, c.session.Cluster().API(), func(text string) { said = append(said, text) }}
+	if err := way.Do(t.Context(), func() { panic("oops") }); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "oops") {
+		t.Errorf("answer %v", err)
+	}
+	if len(said) != 1 || !strings.Contains(said[0], "oops") || !strings.Contains(said[0], "TestPanics") {
+		t.Errorf("said %q, want the panic and where it was", said)
+	}
+	if _, err := kubernetes.NewForConfigOrDie(c.Config()).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
+
 // TestLoad has the load model act on clients as their flow schema says.
 func TestLoad(t *testing.T) {
 	list, err := scenarios.Parse("load.yaml", []byte(`

@@ -101,7 +101,7 @@ func FuzzDoor(f *testing.F) {
 			t.Errorf("%s %q took %v", method, target, took)
 		}
 		if err := c.pacer.On(c.session.Cluster().API().Loop(), func() {}); err != nil {
-			t.Fatalf("%s %q: the cluster has ended: %v", method, target, err)
+			t.Fatalf("%s %q: the cluster has ended: %v: %v", method, target, err, c.Wait())
 		}
 	})
 }

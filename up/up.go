@@ -127,7 +127,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	cluster.API().SetAuthority(authority)
 	c.ca = authority.PEM()
 	c.told = noteInert(cluster.API(), s.Spec.API.Load != nil)
-	way := &door{c.pacer, cluster.API()}
+	way := &door{c.pacer, cluster.API(), c.told.say}
 	c.facade = facade.New(facade.Options{
 		API: cluster.API(), Door: way,
 		Authenticate: c.authenticate, Certificates: true, TokenKey: key, Webhooks: facade.HTTPWebhooks{}, Nodes: nodes{c}, Control: c.control(),
