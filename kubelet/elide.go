@@ -76,7 +76,7 @@ func (e *elision) begin(kl *Kubelet) {
 		Node: &kl.node.forPods, Runtime: &e.runtime, Health: &kl.node.state.version,
 	})
 	probed := e.syncs.Probed
-	kl.containers.deviceHealth = probed
+	kl.containers.deviceHealth, kl.containers.staleHealth = probed, e.syncs.Stale
 	for _, r := range [...]interface{ OnSet(func(types.UID)) }{kl.probes.Liveness, kl.probes.Readiness, kl.probes.Startup} {
 		r.OnSet(probed)
 	}

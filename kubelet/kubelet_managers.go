@@ -60,6 +60,9 @@ type containerManager struct {
 	draPlugins *dra.Plugins
 	// deviceHealth is told of pods whose devices changed, before their syncs.
 	deviceHealth func(uid types.UID)
+	// staleHealth is told of pods whose devices' health nobody vouches for any more, and
+	// who are not synced for that.
+	staleHealth func(uid types.UID)
 	// devicesChanged is told when the node's devices are not what they were.
 	devicesChanged func()
 	// reconcile is one pass of the CPU manager. It reports whether all containers
@@ -125,7 +128,7 @@ func newContainerManager(b *base, known *knownPods) (*containerManager, error) {
 	if m.memoryManager.Static() {
 		m.topologyManager.AddHintProvider(m.memoryManager)
 	}
-	m.reconcile, m.deviceHealth = m.cpuManager.Reconcile, func(types.UID) {}
+	m.reconcile, m.deviceHealth, m.staleHealth = m.cpuManager.Reconcile, func(types.UID) {}, func(types.UID) {}
 	return m, nil
 }
 
@@ -255,12 +258,30 @@ func (m *containerManager) handleDevices(pods []types.UID) {
 	}
 }
 
+// handleClaimHealth tells pods of the health of devices that they have by claims, and has
+// them synced if the driver said something new.
+func (m *containerManager) handleClaimHealth(driver string, devices []dra.DeviceName, synced bool) {
+	if m.draManager == nil {
+		return // no pod has claims
+	}
+	for _, uid := range m.draManager.Users(driver, devices) {
+		if !synced {
+			m.staleHealth(uid)
+			continue
+		}
+		m.deviceHealth(uid)
+		if pod, ok := m.pods.GetPodByUID(uid); ok {
+			m.handlePodSync(pod)
+		}
+	}
+}
+
 // newDRAPlugins makes what DRA drivers register with; nil: none can.
 func newDRAPlugins(m *containerManager) *dra.Plugins {
 	if m.opts.DRAPlugins != nil || m.opts.PluginSockets == nil {
 		return nil
 	}
-	o := dra.PluginsConfig{Group: m.g, Sockets: m.opts.PluginSockets, NodeName: m.nodeName, Log: m.logf}
+	o := dra.PluginsConfig{Group: m.g, Sockets: m.opts.PluginSockets, NodeName: m.nodeName, FS: m.fs, Dir: m.opts.RootDir, HealthChanged: m.handleClaimHealth, Log: m.logf}
 	if m.client != nil {
 		o.Client = m.client
 	}
@@ -278,7 +299,7 @@ func (m *containerManager) claims() (*dra.Manager, error) {
 		ActivePods: m.activePods, SourcesReady: m.podConfig.AllReady, Log: m.logf,
 	}
 	if m.draPlugins != nil {
-		c.Plugins = m.draPlugins
+		c.Plugins, c.Health = m.draPlugins, m.draPlugins
 	}
 	if m.client != nil {
 		c.Client = m.client

@@ -30,9 +30,6 @@ func unsupported(pod *v1.Pod, simulated bool) []string {
 	for i := range spec.Volumes {
 		unsupportedVolume(fmt.Sprintf("spec.volumes[%d] (%s)", i, spec.Volumes[i].Name), &spec.Volumes[i], simulated, say)
 	}
-	if len(spec.ResourceClaims) > 0 && simulated {
-		say("spec.resourceClaims", "drivers of simulated nodes prepare every claim at once, and containers get nothing with it")
-	}
 	return out
 }
 

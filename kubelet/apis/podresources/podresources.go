@@ -51,9 +51,14 @@ type Server struct {
 // List returns what all pods have.
 func (r *Server) List() *podresources.ListPodResourcesResponse {
 	r.Devices.RemoveStale()
-	out := &podresources.ListPodResourcesResponse{}
+	return &podresources.ListPodResourcesResponse{PodResources: r.Look()}
+}
+
+// Look is List for those who only look: what is stale stays.
+func (r *Server) Look() []*podresources.PodResources {
+	var out []*podresources.PodResources
 	for _, pod := range r.ActivePods() {
-		out.PodResources = append(out.PodResources, r.of(pod))
+		out = append(out, r.of(pod))
 	}
 	return out
 }

@@ -140,6 +140,13 @@ func (e *Elided) Probed(uid types.UID) {
 	}
 }
 
+// Stale is Probed for a change that nobody has the pod synced for: the ticks that were left out
+// are looked at again.
+func (e *Elided) Stale(uid types.UID) {
+	e.Probed(uid)
+	e.Health.Grow()
+}
+
 // SyncPod remembers what a sync saw that had nothing to do.
 func (e *Elided) SyncPod(ctx context.Context, updateType kubetypes.SyncPodType, pod, mirror *v1.Pod, runtime *kubecontainer.PodStatus) (SyncResult, error) {
 	s := e.w.records.get(pod.UID)
@@ -205,7 +212,7 @@ func (e *Elided) surroundings(m *syncMemo) bool {
 // of the pod cache.
 func (e *Elided) sameInputs(s *record) bool {
 	m := &s.memo
-	if !idle(s) || !e.surroundings(m) {
+	if s.probed || !idle(s) || !e.surroundings(m) {
 		return false
 	}
 	seen := syncVersions{e.Pods.Version().Count(), e.Cache.Version().Count(), e.Statuses.Version().Count()}

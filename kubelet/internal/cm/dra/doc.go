@@ -6,5 +6,6 @@
 // names.
 //
 // manager.go prepares and unprepares, claims.go has the claims that pods of the node use,
-// checkpoint.go keeps them over a restart.
+// checkpoint.go keeps them over a restart. plugins.go has
+// the drivers, and health.go what they say of their devices.
 package dra

@@ -38,6 +38,8 @@ type Config struct {
 	Group *loop.Group
 	// Plugins are the machine's drivers; nil: there are none.
 	Plugins cm.DRAPlugins
+	// Health knows how devices are; nil: nobody does.
+	Health *Plugins
 	// Client reads claims; nil: there is no API, and no pod can have any.
 	Client Client
 	// FS and Dir say where the checkpoint is.

@@ -39,7 +39,14 @@ type PluginsConfig struct {
 	NodeName string
 	// Client is nil without an API.
 	Client SliceClient
-	Log    func(format string, args ...any)
+	// FS and Dir say where what drivers say of their devices' health is kept.
+	FS  FS
+	Dir string
+	// HealthChanged is told that a driver says something else of devices, or that what it
+	// said holds no longer: see Manager.Users. Only in the first case (synced) are the
+	// pods that have them synced at once.
+	HealthChanged func(driver string, devices []DeviceName, synced bool)
+	Log           func(format string, args ...any)
 }
 
 // Plugins are the drivers that the plugin manager has found
@@ -48,6 +55,7 @@ type Plugins struct {
 	c       PluginsConfig
 	drivers map[string][]*registered // by name; the last counts
 	wipes   map[string]*loop.Timer   // by driver
+	health  health
 }
 
 var (
@@ -60,6 +68,8 @@ type registered struct {
 	endpoint string
 	conn     pluginmanager.Conn
 	client   drapb.DRAPluginClient
+	// unwatch ends the stream of the devices' health.
+	unwatch context.CancelFunc
 }
 
 // NewPlugins returns none yet.
@@ -70,6 +80,7 @@ func NewPlugins(c PluginsConfig) *Plugins {
 // Start has what drivers offered before this kubelet started deleted: pods could wait for
 // one that never comes again.
 func (p *Plugins) Start() {
+	p.readHealth()
 	p.c.Group.Go("dra-wipe", func(ctx context.Context) { p.wipe(ctx, "") })
 }
 
@@ -100,7 +111,12 @@ func (p *Plugins) RegisterPlugin(ctx context.Context, name, endpoint string, _ [
 	if err != nil {
 		return fmt.Errorf("register DRA driver plugin %s: %w", name, err)
 	}
-	p.drivers[name] = append(p.drivers[name], &registered{endpoint, conn, drapb.NewDRAPluginClient(conn)})
+	r := &registered{endpoint: endpoint, conn: conn, client: drapb.NewDRAPluginClient(conn)}
+	p.drivers[name] = append(p.drivers[name], r)
+	p.c.Group.Go("dra-health", func(ctx context.Context) {
+		ctx, r.unwatch = loop.WithCancel(ctx)
+		p.watchHealth(ctx, name, r)
+	})
 	if t := p.wipes[name]; t != nil {
 		t.Stop()
 		delete(p.wipes, name)
@@ -112,6 +128,9 @@ func (p *Plugins) RegisterPlugin(ctx context.Context, name, endpoint string, _ [
 func (p *Plugins) DeRegisterPlugin(_ context.Context, name, endpoint string) {
 	p.drivers[name] = slices.DeleteFunc(p.drivers[name], func(r *registered) bool {
 		if r.endpoint == endpoint {
+			if r.unwatch != nil {
+				r.unwatch()
+			}
 			_ = r.conn.Close() // whoever was there has gone
 		}
 		return r.endpoint == endpoint

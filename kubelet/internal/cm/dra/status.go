@@ -9,9 +9,9 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// Status says how the devices are that a container has by claims. Nobody tells of their
-// health yet, so that all are as those of a driver which does not: unknown
-// (UpdateAllocatedResourcesStatus).
+// Status says how the devices are that a container has by claims
+// (UpdateAllocatedResourcesStatus). Of those of a driver that doesn't tell nothing is
+// known.
 func (m *Manager) Status(pod *v1.Pod, c *v1.Container) []v1.ResourceStatus {
 	var out []v1.ResourceStatus
 	for _, use := range c.Resources.Claims {
@@ -33,12 +33,24 @@ func (m *Manager) Status(pod *v1.Pod, c *v1.Container) []v1.ResourceStatus {
 					id = v1.ResourceID(d.CDIDeviceIDs[0])
 				}
 				if !slices.ContainsFunc(s.Resources, func(h v1.ResourceHealth) bool { return h.ResourceID == id }) {
-					s.Resources = append(s.Resources, v1.ResourceHealth{ResourceID: id, Health: v1.ResourceHealthStatusUnknown})
+					s.Resources = append(s.Resources, m.healthOf(id, driver, d))
 				}
 			}
 		}
 		if len(s.Resources) > 0 {
 			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// healthOf is what is known of a device.
+func (m *Manager) healthOf(id v1.ResourceID, driver string, d device) v1.ResourceHealth {
+	out := v1.ResourceHealth{ResourceID: id, Health: v1.ResourceHealthStatusUnknown}
+	if m.c.Health != nil {
+		var text string
+		if out.Health, text = m.c.Health.current(driver, d.PoolName, d.DeviceName); text != "" {
+			out.Message = &text
 		}
 	}
 	return out
