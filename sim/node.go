@@ -191,7 +191,8 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	}
 	if opts.Plugins != nil {
 		o := *opts.Plugins
-		o.FS = n.fs
+		o.FS, o.Node = n.fs, opts.Name
+		o.API = func() plugins.API { return c.api.Client(l, opts.Name) }
 		n.plugins = plugins.NewHost(l, o)
 	}
 	n.created = opts.Created

@@ -9,8 +9,14 @@ import (
 
 // unregistered warns of resources that a pod on the node asks for, and no device plugin of
 // the node offers, nor the machine has: the kubelet runs the pod without, as upstream
-// does. It has nothing to add to the kubelet's log.
+// does; and of claims on a node that has no drivers. It has nothing to add to the kubelet's
+// log.
 func (n *Node) unregistered(pod *v1.Pod) []string {
+	if n.plugins == nil && len(pod.Spec.ResourceClaims) > 0 {
+		n.warnOnce("claims", fmt.Sprintf(
+			"pod %s/%s has claims, and node %s no drivers: every claim is prepared there at once, and containers get nothing with it; give the nodes drivers",
+			pod.Namespace, pod.Name, n.name))
+	}
 	for _, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			for name := range list[i].Resources.Limits { //drydock:unordered each is told once, and warnings are not hashed

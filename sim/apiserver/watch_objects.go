@@ -30,6 +30,9 @@ func (h *hub) watched(w *watcher) []Object {
 	case w.in.Watch == kind.Whole:
 		list, _ := h.store.List(w.in.Kind, "") // the kind is served
 		return list
+	case w.in.Kind == KindResourceSlice:
+		list, _ := h.store.List(w.in.Kind, "") // the kind is served
+		return slices.DeleteFunc(list, func(o Object) bool { return w.in.NodeName(o) != w.name })
 	}
 	if o := h.store.Lookup(w.in.Kind, w.namespace, w.name); o != nil {
 		return []Object{o}
@@ -177,6 +180,35 @@ func (c *Client) WatchEndpointSlices(g *loop.Group, listed func([]*discoveryv1.E
 		}
 		listed(slices)
 	}, func(t watch.EventType, o Object) { event(t, o.(*discoveryv1.EndpointSlice)) })
+}
+
+// WatchResourceSlices is WatchPods for what drivers offer on a node, of all drivers.
+func (c *Client) WatchResourceSlices(g *loop.Group, nodeName string, listed func([]*resourcev1.ResourceSlice), event func(watch.EventType, *resourcev1.ResourceSlice)) {
+	c.watch(g, KindResourceSlice, nodeName, func(list []Object) {
+		listed(lists.Map(list, func(o Object) *resourcev1.ResourceSlice { return o.(*resourcev1.ResourceSlice) }))
+	}, func(t watch.EventType, o Object) { event(t, o.(*resourcev1.ResourceSlice)) })
+}
+
+// CreateResourceSlice says what a driver offers.
+func (c *Client) CreateResourceSlice(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
+	return call(ctx, c, wire.Request{Verb: "create", Resource: "resourceslices"}, func(s *store.Store, now time.Time) (*resourcev1.ResourceSlice, error) {
+		return as[*resourcev1.ResourceSlice](s.Create(now, slice))
+	})
+}
+
+// UpdateResourceSlice is Store.Update.
+func (c *Client) UpdateResourceSlice(ctx context.Context, slice *resourcev1.ResourceSlice) (*resourcev1.ResourceSlice, error) {
+	return call(ctx, c, wire.Request{Verb: "update", Resource: "resourceslices", Name: slice.Name}, func(s *store.Store, now time.Time) (*resourcev1.ResourceSlice, error) {
+		return as[*resourcev1.ResourceSlice](s.Update(now, slice, ""))
+	})
+}
+
+// DeleteResourceSlice is Store.Delete.
+func (c *Client) DeleteResourceSlice(ctx context.Context, name string) error {
+	_, err := call(ctx, c, wire.Request{Verb: "delete", Resource: "resourceslices", Name: name}, func(s *store.Store, now time.Time) (Object, error) {
+		return s.Delete(now, KindResourceSlice, "", name, metav1.DeleteOptions{})
+	})
+	return err
 }
 
 // GetConfigMap returns a configMap. Errors: NotFound.

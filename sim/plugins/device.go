@@ -24,6 +24,10 @@ type Device struct {
 	// PreStart and Preferred are its options: it wants to be called before a container
 	// starts, and to be asked which devices it prefers.
 	PreStart, Preferred bool
+	// Islands are groups of devices that are linked to each other. Of those that may be
+	// chosen the plugin prefers such of one island: of that with the fewest to choose from
+	// that has enough. Without: those whose names sort last.
+	Islands [][]string
 	// Reregister has it register again when the kubelet is a new one. Without, it is gone
 	// then.
 	Reregister bool
@@ -81,6 +85,27 @@ func (h *Host) SetDevices(resource string, list []*pluginapi.Device) error {
 		s.TryPut(message{devices: list})
 	}
 	return nil
+}
+
+// RenameDevices has a plugin offer devices of other names, whether or not it was stopped;
+// they are where those of the same index were.
+func (h *Host) RenameDevices(resource string, ids []string) error {
+	d := h.devices[resource]
+	if d == nil {
+		return fmt.Errorf("there is no device plugin for %s", resource)
+	}
+	list := make([]*pluginapi.Device, len(ids))
+	for i, id := range ids {
+		list[i] = &pluginapi.Device{ID: id, Health: pluginapi.Healthy}
+		if i < len(d.o.Devices) {
+			list[i].Topology = d.o.Devices[i].Topology
+		}
+	}
+	d.o.Devices = list
+	if d.stopped {
+		return nil
+	}
+	return h.SetDevices(resource, list)
 }
 
 // Devices returns what a plugin offers. It is shared and never written to.
@@ -182,14 +207,13 @@ func (c connection) GetDevicePluginOptions(ctx context.Context) (*pluginapi.Devi
 }
 
 // GetPreferredAllocation implements cm.DevicePlugin: of the devices that may be chosen,
-// those that must be, and then those whose names sort last.
+// those that must be, and then as Device.Islands says.
 func (c connection) GetPreferredAllocation(ctx context.Context, req *pluginapi.PreferredAllocationRequest) (*pluginapi.PreferredAllocationResponse, error) {
 	return ask(c, ctx, "GetPreferredAllocation", req, func() (*pluginapi.PreferredAllocationResponse, error) {
 		resp := &pluginapi.PreferredAllocationResponse{}
 		for _, r := range req.ContainerRequests {
 			list := slices.Clone(r.MustIncludeDeviceIDs)
-			available := slices.Sorted(slices.Values(r.AvailableDeviceIDs))
-			for _, id := range slices.Backward(available) {
+			for _, id := range c.d.o.preference(r) {
 				if len(list) < int(r.AllocationSize) && !slices.Contains(list, id) {
 					list = append(list, id)
 				}
@@ -198,6 +222,51 @@ func (c connection) GetPreferredAllocation(ctx context.Context, req *pluginapi.P
 		}
 		return resp, nil
 	})
+}
+
+// preference are the devices that may be chosen, the most preferred first.
+func (d *Device) preference(r *pluginapi.ContainerPreferredAllocationRequest) []string {
+	if len(d.Islands) == 0 {
+		available := slices.Sorted(slices.Values(r.AvailableDeviceIDs))
+		slices.Reverse(available)
+		return available
+	}
+	type island struct {
+		must int // of those that must be included
+		free []string
+	}
+	islands := make([]island, len(d.Islands))
+	for i, all := range d.Islands {
+		for _, id := range all {
+			if slices.Contains(r.MustIncludeDeviceIDs, id) {
+				islands[i].must++
+			}
+			if slices.Contains(r.AvailableDeviceIDs, id) {
+				islands[i].free = append(islands[i].free, id)
+			}
+		}
+	}
+	// One that has enough comes before one that has not; of those that have enough the
+	// smallest, of others the largest; first of all where there is something already.
+	want := int(r.AllocationSize)
+	slices.SortStableFunc(islands, func(a, b island) int {
+		enough := func(i island) int {
+			if len(i.free) >= want {
+				return 0
+			}
+			return 1
+		}
+		size := cmp.Compare(len(a.free), len(b.free))
+		if enough(a) == 1 {
+			size = -size
+		}
+		return cmp.Or(cmp.Compare(b.must, a.must), cmp.Compare(enough(a), enough(b)), size)
+	})
+	var out []string
+	for _, i := range islands {
+		out = append(out, i.free...)
+	}
+	return append(out, r.AvailableDeviceIDs...) // and what is in no island
 }
 
 // Allocate implements cm.DevicePlugin.

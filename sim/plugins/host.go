@@ -44,6 +44,9 @@ type Host struct {
 	fs       *memfs.FS // the node's; nil: drivers mount nothing
 	trees    map[volumeKey]*memfs.Tree
 	watch    *watcher // of the kubelet that runs; nil: none watches
+	node     string
+	client   func() API
+	api      API // nil: nobody has asked for one
 }
 
 // Options are what a Host is made of.
@@ -52,11 +55,15 @@ type Options struct {
 	Observe func(Call)
 	// FS is the node's, on which drivers of CSI mount volumes.
 	FS *memfs.FS
+	// API connects drivers to the API; nil: there is none for them.
+	API func() API
+	// Node is the node's name.
+	Node string
 }
 
 // NewHost returns a host without plugins.
 func NewHost(l *loop.Loop, o Options) *Host {
-	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, devices: map[string]*device{}}
+	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, client: o.API, node: o.Node, devices: map[string]*device{}}
 }
 
 // Serve implements cm.DevicePlugins.

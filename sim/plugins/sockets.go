@@ -20,6 +20,8 @@ type Server struct {
 	h              *Host
 	socket, plugin string
 	methods        map[string]method // by full name
+	streams        map[string]serverStream
+	live           []*stream // those that clients are on
 	closed         bool
 }
 
@@ -29,9 +31,15 @@ type method struct {
 	impl any
 }
 
+// serverStream is a method that answers with a stream, and what implements it.
+type serverStream struct {
+	grpc.StreamDesc
+	impl any
+}
+
 // Listen has a plugin serve on a socket from now on, in place of who did.
 func (h *Host) Listen(socket, plugin string, register func(s *Server)) *Server {
-	s := &Server{h: h, socket: socket, plugin: plugin, methods: map[string]method{}}
+	s := &Server{h: h, socket: socket, plugin: plugin, methods: map[string]method{}, streams: map[string]serverStream{}}
 	register(s)
 	h.unlisten(socket)
 	h.servers = append(h.servers, s)
@@ -57,16 +65,24 @@ func (h *Host) unlisten(socket string) {
 	h.servers = slices.DeleteFunc(h.servers, func(s *Server) bool {
 		if s.socket == socket {
 			s.closed = true
+			for _, st := range s.live {
+				st.end(errClosed)
+			}
 		}
 		return s.socket == socket
 	})
 }
 
-// RegisterService implements grpc.ServiceRegistrar. Of streams it knows none: calls of
-// them are unimplemented.
+// errClosed is what a call finds whose server has gone.
+var errClosed = status.Error(codes.Unavailable, "error reading from server: EOF")
+
+// RegisterService implements grpc.ServiceRegistrar.
 func (s *Server) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	for _, m := range desc.Methods {
 		s.methods["/"+desc.ServiceName+"/"+m.MethodName] = method{m, impl}
+	}
+	for _, m := range desc.Streams {
+		s.streams["/"+desc.ServiceName+"/"+m.StreamName] = serverStream{m, impl}
 	}
 }
 
@@ -111,7 +127,7 @@ type conn struct{ s *Server }
 // Invoke implements grpc.ClientConnInterface. Messages are copied, as on a wire.
 func (c conn) Invoke(ctx context.Context, name string, args, reply any, _ ...grpc.CallOption) error {
 	if c.s.closed {
-		return status.Error(codes.Unavailable, "error reading from server: EOF")
+		return errClosed
 	}
 	m, ok := c.s.methods[name]
 	if !ok {
@@ -132,11 +148,6 @@ func (c conn) Invoke(ctx context.Context, name string, args, reply any, _ ...grp
 	}
 	proto.Merge(reply.(proto.Message), resp.(proto.Message))
 	return nil
-}
-
-// NewStream implements grpc.ClientConnInterface.
-func (c conn) NewStream(_ context.Context, _ *grpc.StreamDesc, name string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Errorf(codes.Unimplemented, "unknown method %s", path.Base(name))
 }
 
 // Close implements pluginmanager.Conn.

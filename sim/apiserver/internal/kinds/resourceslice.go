@@ -24,7 +24,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
-// ResourceSlice is the kind of what drivers say of their devices. No driver runs here.
+// ResourceSlice is the kind of what drivers say of their devices. A driver watches those of
+// its node.
 const ResourceSlice kind.Kind = "ResourceSlice"
 
 // resourceSlice returns the row of ResourceSlice
@@ -39,8 +40,9 @@ func resourceSlice() *kind.Info {
 		return *s.Spec.NodeName
 	}
 	return &kind.Info{
-		Kind: ResourceSlice, Group: "resource.k8s.io", Version: "v1", Resource: "resourceslices", ReturnsDeleted: true,
+		Kind: ResourceSlice, Group: "resource.k8s.io", Version: "v1", Resource: "resourceslices", ReturnsDeleted: true, Watch: kind.ByNode,
 		Strategy: &kind.Typed[slice, *slice]{
+			Node:  node,
 			Reset: dropGatedDevices,
 			Keep: func(s, _ *slice, sub string) bool {
 				dropGatedDevices(s)
