@@ -31,6 +31,8 @@ type (
 	Metadata = document.Metadata
 	// Image is what is known of a container image.
 	Image = document.Image
+	// Devices are what a device plugin of a node offers.
+	Devices = document.Devices
 	// LoadOptions say how scenarios are loaded.
 	LoadOptions = document.LoadOptions
 	// Document is a decoded document of a kind other than Scenario.

@@ -305,6 +305,8 @@ func (g *generator) shorthand(t reflect.Type) any {
 		return object{"const": "never"}
 	case reflect.TypeFor[value.Usage]():
 		return object{"type": []string{"string", "number"}}
+	case reflect.TypeFor[document.DRACapacity]():
+		return object{"type": []string{"string", "number"}}
 	case reflect.TypeFor[document.LogLine]():
 		return object{"type": "string"}
 	case reflect.TypeFor[document.Port]():

@@ -26,10 +26,14 @@ type Plugin struct {
 	Unhealthy []string `json:"unhealthy,omitempty"`
 	// Devices that are healthy again, with * and ?.
 	Healthy []string `json:"healthy,omitempty"`
+	// Why devices are unhealthy, which a driver says of them.
+	Message string `json:"message,omitempty"`
 	// The plugin goes away. The devices of a device plugin are of no use then, and after 5 minutes the node has lost the resource.
 	Stop bool `json:"stop,omitempty"`
 	// The plugin comes again, as it was.
 	Start bool `json:"start,omitempty"`
+	// The names of a device plugin's devices from now on, in place of those that it had: with start, of those that it comes with.
+	IDs []string `json:"ids,omitempty"`
 	// Calls to the plugin fail or take longer from now on.
 	Fail *PluginFailure `json:"fail,omitempty"`
 }
@@ -83,13 +87,24 @@ func (f *PluginFailure) CheckFor(at decode.Place, methods []string) {
 // Check wants something to be done, and a plugin to do it to.
 func (a *Plugin) Check(at Place) {
 	a.OnNodes.Check(at)
-	if len(a.Unhealthy) == 0 && len(a.Healthy) == 0 && !a.Stop && !a.Start && a.Fail == nil {
-		at.Errorf("has no effect: needs unhealthy, healthy, stop, start or fail")
+	if len(a.Unhealthy) == 0 && len(a.Healthy) == 0 && !a.Stop && !a.Start && a.IDs == nil && a.Fail == nil {
+		at.Errorf("has no effect: needs unhealthy, healthy, ids, stop, start or fail")
+	}
+	if a.IDs != nil && (a.Driver != "" || a.Stop) {
+		at.Field("ids").Errorf("is for a device plugin that runs")
+	}
+	for i, id := range a.IDs {
+		if id == "" || slices.Contains(a.IDs[:i], id) {
+			at.Field("ids").Index(i).Errorf("names are there once, and not empty")
+		}
 	}
 	if a.Stop && a.Start {
 		at.Errorf("stop and start exclude each other")
 	}
 	methods := DeviceMethods()
+	if a.Message != "" && (a.Driver == "" || len(a.Unhealthy) == 0) {
+		at.Field("message").Errorf("is for a driver's devices that become unhealthy")
+	}
 	switch {
 	case (a.Resource == "") == (a.Driver == ""):
 		at.Errorf("needs a resource or a driver")
@@ -128,12 +143,47 @@ func (a *Plugin) doDriver(h *plugins.Host) error {
 	case a.Stop:
 		return h.StopDriver(a.Driver)
 	case a.Start:
-		return h.RestartDriver(a.Driver)
+		if err := h.RestartDriver(a.Driver); err != nil {
+			return err
+		}
+	}
+	if len(a.Unhealthy) == 0 && len(a.Healthy) == 0 {
+		return nil
+	}
+	list, err := h.PoolDevices(a.Driver)
+	if err != nil {
+		return err
+	}
+	changed := false
+	for healthy, patterns := range [...][]string{a.Unhealthy, a.Healthy} {
+		var names []string
+		for i := range list {
+			if slices.ContainsFunc(patterns, func(p string) bool { return value.Matches(p, list[i].Name) }) {
+				names = append(names, list[i].Name)
+			}
+		}
+		c, err := h.SetPoolHealth(a.Driver, names, healthy == 1, a.Message)
+		if err != nil {
+			return err
+		}
+		changed = changed || c
+	}
+	if !changed {
+		return a.nothingChanged()
 	}
 	return nil
 }
 
+func (a *Plugin) nothingChanged() error {
+	return fmt.Errorf("no device of %s is called %s, or changes by it", cmp.Or(a.Resource, a.Driver), strings.Join(slices.Concat(a.Unhealthy, a.Healthy), ", "))
+}
+
 func (a *Plugin) doDevices(h *plugins.Host) error {
+	if a.IDs != nil {
+		if err := h.RenameDevices(a.Resource, a.IDs); err != nil {
+			return err
+		}
+	}
 	switch {
 	case a.Stop:
 		return h.StopDevice(a.Resource)
@@ -163,7 +213,7 @@ func (a *Plugin) doDevices(h *plugins.Host) error {
 		next = append(next, &pluginapi.Device{ID: d.ID, Health: health, Topology: d.Topology})
 	}
 	if !changed {
-		return fmt.Errorf("no device of %s is called %s, or changes by it", a.Resource, strings.Join(slices.Concat(a.Unhealthy, a.Healthy), ", "))
+		return a.nothingChanged()
 	}
 	return h.SetDevices(a.Resource, next)
 }

@@ -22,9 +22,11 @@ type Devices struct {
 	Count int `json:"count" required:""`
 	// The NUMA nodes that they are near, parted evenly among these in their order. Near none unless said.
 	NUMA []int `json:"numa,omitempty"`
+	// How many groups of devices there are that are linked to each other, as by NVLink: the devices are parted evenly among these in their order. A plugin that is asked (preferred) prefers devices of one island: of that with the fewest free ones that has enough. None unless said.
+	Islands int `json:"islands,omitempty"`
 	// The plugin is called before each start of a container that has devices.
 	PreStart bool `json:"preStart,omitempty"`
-	// The plugin is asked which devices it prefers: those whose names sort last.
+	// The plugin is asked which devices it prefers: those of one island or, without islands, those whose names sort last.
 	Preferred bool `json:"preferred,omitempty"`
 	// What goes wrong with the kubelet's calls from the start; the action `plugin` does the same later.
 	Fail []action.PluginFailure `json:"fail,omitempty"`
@@ -42,19 +44,10 @@ func (g *NodeGroup) checkDevices(at decode.Place) {
 	}
 	for i := range g.Devices {
 		d, at := &g.Devices[i], at.Index(i)
-		domain, _, slash := strings.Cut(d.Resource, "/")
-		switch {
-		case d.Resource == "": // told of already
-		case !slash || len(validation.IsQualifiedName(d.Resource)) > 0:
-			at.Field("resource").Errorf("%q is no resource of a device plugin, such as example.com/gpu", decode.Short(d.Resource))
-		case domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io"):
-			at.Field("resource").Errorf("%q: the kubelet takes no plugin for a resource of %s", d.Resource, domain)
-		case slices.ContainsFunc(g.Devices[:i], func(o Devices) bool { return o.Resource == d.Resource }):
+		if slices.ContainsFunc(g.Devices[:i], func(o Devices) bool { return o.Resource == d.Resource }) {
 			at.Field("resource").Errorf("%s is there twice", d.Resource)
 		}
-		if d.Count < 0 || d.Count > maxDevices {
-			at.Field("count").Errorf("must be between 0 and %d", maxDevices)
-		}
+		d.Problems(func(field, text string) { at.Field(field).Errorf("%s", text) })
 		checkFailures(at.Field("fail"), d.Fail, action.DeviceMethods())
 		for k, n := range d.NUMA {
 			if n < 0 || n >= nodes {
@@ -64,10 +57,32 @@ func (g *NodeGroup) checkDevices(at decode.Place) {
 	}
 }
 
+// Problems tells what is wrong with them whatever the machine is, by field.
+func (d *Devices) Problems(bad func(field, text string)) {
+	domain, _, slash := strings.Cut(d.Resource, "/")
+	switch {
+	case d.Resource == "": // told of already
+	case !slash || len(validation.IsQualifiedName(d.Resource)) > 0:
+		bad("resource", fmt.Sprintf("%q is no resource of a device plugin, such as example.com/gpu", decode.Short(d.Resource)))
+	case domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io"):
+		bad("resource", fmt.Sprintf("%q: the kubelet takes no plugin for a resource of %s", d.Resource, domain))
+	}
+	if d.Count < 0 || d.Count > maxDevices {
+		bad("count", fmt.Sprintf("must be between 0 and %d", maxDevices))
+	}
+	switch {
+	case d.Islands < 0 || d.Islands > max(d.Count, 0):
+		bad("islands", "must be between 0 and the number of devices")
+	case d.Islands > 0 && !d.Preferred:
+		bad("islands", "has no effect without preferred: true")
+	}
+}
+
 // Plugin is the plugin that offers them.
 func (d *Devices) Plugin() plugins.Device {
+	list := d.list()
 	return plugins.Device{
-		Resource: d.Resource, Devices: d.list(), PreStart: d.PreStart, Preferred: d.Preferred, Reregister: true,
+		Resource: d.Resource, Devices: list, Islands: d.islands(list), PreStart: d.PreStart, Preferred: d.Preferred, Reregister: true,
 		Answer: func(ids []string) *pluginapi.ContainerAllocateResponse {
 			return &pluginapi.ContainerAllocateResponse{Envs: map[string]string{d.variable(): strings.Join(ids, ",")}}
 		},
@@ -75,8 +90,24 @@ func (d *Devices) Plugin() plugins.Device {
 }
 
 // variable is the environment variable that has a container's devices: NVIDIA_COM_GPU.
-func (d *Devices) variable() string {
-	return strings.ToUpper(strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(d.Resource))
+func (d *Devices) variable() string { return variable(d.Resource) }
+
+// variable makes a variable's name of a text.
+func variable(text string) string {
+	return strings.ToUpper(strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(text))
+}
+
+// islands are the devices by island; nil: there are none.
+func (d *Devices) islands(list []*pluginapi.Device) [][]string {
+	if d.Islands == 0 {
+		return nil
+	}
+	out := make([][]string, d.Islands)
+	for i, dev := range list {
+		k := i * d.Islands / len(list)
+		out[k] = append(out[k], dev.ID)
+	}
+	return out
 }
 
 func (d *Devices) list() []*pluginapi.Device {

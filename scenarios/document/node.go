@@ -118,6 +118,7 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 		Swap: amountOf(g.Swap), PIDMax: int64(ptr.Deref(g.PIDMax, 0)), ThreadsMax: int64(ptr.Deref(g.ThreadsMax, 0)), InhibitDelay: g.InhibitDelay,
 		Runtime: fakecri.Options{
 			Name: g.Runtime.Name, Version: g.Runtime.Version, CgroupDriver: g.Runtime.CgroupDriver, Latency: latency, OnlyListedImages: g.Runtime.OnlyListedImages,
+			CDI: g.cdi(),
 		},
 	}
 }

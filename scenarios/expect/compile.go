@@ -30,7 +30,7 @@ type Compiler struct {
 // NewCompiler returns a compiler.
 func NewCompiler() (*Compiler, error) {
 	roots := []any{v1.Pod{}, v1.Node{}, v1.Event{}, coordinationv1.Lease{}, CRICall{}, Transition{}, ContainerTransition{}, NodeTransition{}, NodeUsage{}, HTTPAnswer{},
-		Cgroup{}, ContainerResources{}}
+		Cgroup{}, ContainerResources{}, PodResources{}}
 	for _, k := range objectKinds() {
 		roots = append(roots, reflect.Zero(k.goType).Interface())
 	}
@@ -82,7 +82,7 @@ func (x *Expectation) NeedsCRICalls() bool { return x.reads.all&readsCRI != 0 }
 // NeedsMachines reports whether the expression looks into machines, which must then still be
 // there.
 func (x *Expectation) NeedsMachines() bool {
-	return x.reads.all&(readsUsage|readsCgroups|readsResources) != 0
+	return x.reads.all&(readsUsage|readsCgroups|readsResources|readsPodResources) != 0
 }
 
 // NeedsHistory reports whether the expression reads what was before, which must then be
@@ -139,7 +139,7 @@ func (c *Compiler) Compile(src Source) (*Expectation, []*Error) {
 	for _, f := range []struct {
 		what reads
 		name string
-	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}, {readsKubelet, "logs(), http() and metric()"}} {
+	}{{readsCRI, "criCalls()"}, {readsUsage, "usage()"}, {readsCgroups, "cgroups()"}, {readsResources, "containerResources()"}, {readsKubelet, "logs(), http() and metric()"}, {readsPodResources, "podResources()"}} {
 		// Nothing tells the engine when these change, so they can be looked at
 		// only once.
 		if x.reads.all&f.what != 0 && src.Form != At {

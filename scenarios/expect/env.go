@@ -27,6 +27,7 @@ var (
 	nodeUsageType = types.NewObjectType("drydock.NodeUsage")
 	cgroupType    = types.NewObjectType("drydock.Cgroup")
 	answerType    = types.NewObjectType("drydock.HTTPAnswer")
+	podResType    = types.NewObjectType("drydock.PodResources")
 	resourcesType = types.NewObjectType("drydock.ContainerResources")
 	// stateType is the type of the hidden first argument of functions that
 	// read the cluster.
@@ -53,6 +54,7 @@ const (
 	readsCgroups
 	readsResources
 	readsKubelet
+	readsPodResources
 	readsObjects // of the function's kind
 	readsNamed   // only the object that its first argument names
 )
@@ -97,6 +99,7 @@ func stateFuncs() []*stateFunc {
 		{"usage", []*types.Type{str}, nodeUsageType, readsUsage, "", "what the machine of the node of that name uses; with at only", (*view).nodeUsage},
 		{"cgroups", []*types.Type{str}, list(cgroupType), readsCgroups, "", "the cgroups of the node of that name, but for those of containers; with at only", (*view).cgroups},
 		{"containerResources", []*types.Type{str, str}, resourcesType, readsResources, "", "what the runtime was told to give the pod's container of that name, or an empty one; with at only", (*view).containerResources},
+		{"podResources", []*types.Type{str}, list(podResType), readsPodResources, "", "what the containers of the node's pods have for themselves, as its kubelet tells it by the pod resources API; with at only", (*view).podResources},
 		{"logs", []*types.Type{str, str}, str, readsKubelet, "", "what the container of that name of the pod \"namespace/name\" wrote, in its last run; with at only", (*view).logs},
 		{"http", []*types.Type{str, str}, answerType, readsKubelet, "", "the answer of the node's kubelet to the timeline's last get of that path, or an empty one; with at only", (*view).http},
 		{"metric", []*types.Type{str, str}, types.DoubleType, readsKubelet, "", "the metric of that name of the node's kubelet: the sum of its samples, of a histogram how many values; with at only", (*view).metric},

@@ -43,7 +43,7 @@ func Functions() []Function {
 
 // TypeFields lists the fields of one of the types that only expressions have:
 // CRICall, Transition, ContainerTransition, NodeTransition, NodeUsage,
-// FilesystemUsage, Cgroup, ContainerResources, HTTPAnswer.
+// FilesystemUsage, Cgroup, ContainerResources, HTTPAnswer, PodResources.
 func (c *Compiler) TypeFields(name string) []string {
 	if i := c.ts.byName["drydock."+name]; i != nil {
 		return i.names

@@ -18,7 +18,7 @@ func (x *Expectation) Machines() []Name {
 			return
 		}
 		call := e.AsCall()
-		if f := call.FunctionName(); f != "usage" && f != "cgroups" || len(call.Args()) != 1 || call.Args()[0].Kind() != celast.LiteralKind {
+		if f := call.FunctionName(); f != "usage" && f != "cgroups" && f != "podResources" || len(call.Args()) != 1 || call.Args()[0].Kind() != celast.LiteralKind {
 			return
 		}
 		if name, ok := call.Args()[0].AsLiteral().Value().(string); ok {

@@ -35,6 +35,7 @@ const (
 	KindPersistentVolumeClaim   Kind = "persistentVolumeClaim"   // *v1.PersistentVolumeClaim
 	KindPersistentVolume        Kind = "persistentVolume"        // *v1.PersistentVolume
 	KindResourceClaim           Kind = "resourceClaim"           // *resourcev1.ResourceClaim
+	KindResourceSlice           Kind = "resourceSlice"           // *resourcev1.ResourceSlice
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -81,6 +82,7 @@ func objectKinds() []objectKind {
 		{KindPersistentVolumeClaim, "persistentVolumeClaim", "persistentVolumeClaims", "PersistentVolumeClaims", reflect.TypeFor[v1.PersistentVolumeClaim](), false},
 		{KindPersistentVolume, "persistentVolume", "persistentVolumes", "PersistentVolumes", reflect.TypeFor[v1.PersistentVolume](), true},
 		{KindResourceClaim, "resourceClaim", "resourceClaims", "ResourceClaims", reflect.TypeFor[resourcev1.ResourceClaim](), false},
+		{KindResourceSlice, "resourceSlice", "resourceSlices", "ResourceSlices", reflect.TypeFor[resourcev1.ResourceSlice](), true},
 	}
 }
 

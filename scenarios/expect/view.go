@@ -28,8 +28,8 @@ type view struct {
 // listConversions are how the elements of each list are seen from CEL, worked
 // out once. Types are looked up once, not for each list.
 type listConversions struct {
-	pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups *conversion
-	objects                                                          map[Kind]*conversion
+	pods, nodes, events, leases, cri, trans, ctrans, ntrans, cgroups, podResources *conversion
+	objects                                                                        map[Kind]*conversion
 }
 
 // newView returns a view of a run's state; it lives as long as the run, and its
@@ -41,7 +41,7 @@ func newView(ts *typeSystem, state State, hist *history) *view {
 		events: ts.pointerTo(reflect.TypeFor[v1.Event]()), leases: ts.pointerTo(reflect.TypeFor[coordinationv1.Lease]()),
 		cri: ts.pointerTo(reflect.TypeFor[CRICall]()), trans: ts.pointerTo(reflect.TypeFor[Transition]()),
 		ctrans: ts.pointerTo(reflect.TypeFor[ContainerTransition]()), ntrans: ts.pointerTo(reflect.TypeFor[NodeTransition]()),
-		cgroups: ts.pointerTo(reflect.TypeFor[Cgroup]()), objects: map[Kind]*conversion{},
+		cgroups: ts.pointerTo(reflect.TypeFor[Cgroup]()), podResources: ts.pointerTo(reflect.TypeFor[PodResources]()), objects: map[Kind]*conversion{},
 	}
 	for _, k := range objectKinds() {
 		s.list.objects[k.kind] = ts.pointerTo(k.goType)

@@ -76,6 +76,10 @@ var pluginActions = map[string]pluginAction{
 	"dra-start": {node: (*pluginPlay).startDRA},
 	"dra-stop":  {node: func(p *pluginPlay, a *PluginAction) error { return p.node.Plugins().StopDriver(a.Driver) }},
 
+	"dra-set": {node: func(p *pluginPlay, a *PluginAction) error {
+		return p.node.Plugins().SetHealth(a.Driver, healthReports(a.Health))
+	}},
+
 	"rules":     {node: (*pluginPlay).addRules},
 	"dev-start": {node: (*pluginPlay).startDevice},
 	"dev-set": {node: func(p *pluginPlay, a *PluginAction) error {

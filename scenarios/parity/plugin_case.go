@@ -73,6 +73,8 @@ type PluginAction struct {
 	Claim      string                           `json:"claim"`
 	Pods       []string                         `json:"pods"`
 	Claims     map[string][]scriptedClaimDevice `json:"claims"`
+	HasHealth  bool                             `json:"hasHealth"`
+	Health     []scriptedHealth                 `json:"health"`
 }
 
 // podOrName is a pod as it is created, or the name of one.

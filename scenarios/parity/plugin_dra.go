@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	drahealth "k8s.io/kubelet/pkg/apis/dra-health/v1alpha1"
 	drapb "k8s.io/kubelet/pkg/apis/dra/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -23,6 +24,15 @@ type scriptedClaimDevice struct {
 	CDI      []string `json:"CDI"`
 }
 
+// scriptedHealth is what a driver says of a device's health. Timeout is in seconds.
+type scriptedHealth struct {
+	Pool    string `json:"Pool"`
+	Device  string `json:"Device"`
+	Health  string `json:"Health"`
+	Message string `json:"Message"`
+	Timeout int64  `json:"Timeout"`
+}
+
 // startDRA is dra-start.
 func (p *pluginPlay) startDRA(a *PluginAction) error {
 	devices := map[string][]*drapb.Device{}
@@ -32,8 +42,24 @@ func (p *pluginPlay) startDRA(a *PluginAction) error {
 		}
 	}
 	prefixes := slices.Sorted(maps.Keys(devices)) //drydock:unordered sorted
-	p.node.Plugins().StartDriver(plugins.DRADriver{Name: a.Driver, Devices: plugins.ByName(prefixes, devices)})
+	d := plugins.DRADriver{Name: a.Driver, Devices: plugins.ByName(prefixes, devices)}
+	if a.HasHealth {
+		d.Health = healthReports(a.Health)
+	}
+	p.node.Plugins().StartDriver(d)
 	return nil
+}
+
+// healthReports are what a driver says of its devices; never nil.
+func healthReports(list []scriptedHealth) []*drahealth.DeviceHealth {
+	out := make([]*drahealth.DeviceHealth, len(list))
+	for i, d := range list {
+		out[i] = &drahealth.DeviceHealth{
+			Device: &drahealth.DeviceIdentifier{PoolName: d.Pool, DeviceName: d.Device},
+			Health: drahealth.HealthStatus(drahealth.HealthStatus_value[d.Health]), Message: d.Message, HealthCheckTimeoutSeconds: d.Timeout,
+		}
+	}
+	return out
 }
 
 // createClaim is claim: a claim with its allocation.

@@ -236,6 +236,7 @@ func expectKinds() map[expect.Kind]kind {
 		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
 		expect.KindPersistentVolumeClaim:   kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
 		expect.KindResourceClaim:           kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
+		expect.KindResourceSlice:           kindOf[*resourcev1.ResourceSlice](apiserver.KindResourceSlice),
 		expect.KindPersistentVolume:        kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
 	}
 }
