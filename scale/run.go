@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // feed is where pods come from. A feed lives on the API's loop, but for behave,
@@ -212,12 +213,19 @@ func (r *driver) addNodes() error {
 		sum += s.weight()
 		upTo := int(float64(r.cfg.Nodes)*sum/total + 0.5)
 		for k := 0; made < upTo; k, made = k+1, made+1 {
-			_, err := r.cluster.AddNode(sim.NodeOptions{
+			o := sim.NodeOptions{
 				Name: fmt.Sprintf("%s-%d", s.Name, k), Labels: s.Labels, Taints: s.Taints, Capacity: s.Capacity, Kubelet: r.cfg.Kubelet,
 				Runtime: fakecri.Options{Images: images, Behave: r.behave},
-			})
+			}
+			if len(s.Devices) > 0 {
+				o.Plugins = &plugins.Options{}
+			}
+			n, err := r.cluster.AddNode(o)
 			if err != nil {
 				return err
+			}
+			for i := range s.Devices {
+				n.Plugins().StartDevice(s.Devices[i].Plugin())
 			}
 		}
 	}

@@ -16,12 +16,14 @@ import (
 )
 
 // What GPUs of Alibaba's trace become: an extended resource in thousandths of a
-// GPU, and a label of the node.
+// GPU, devices of a plugin, and a label of the node.
 const (
 	// Kubernetes has no fractions of extended resources, hence thousandths.
 	ResourceGPUMilli = "alibabacloud.com/gpu-milli"
-	LabelGPUModel    = "alibabacloud.com/gpu-card-model"
-	LabelQOS         = "alibabacloud.com/qos"
+	// Pods with whole GPUs get them of a device plugin, too.
+	ResourceGPU   = "alibabacloud.com/gpu-count"
+	LabelGPUModel = "alibabacloud.com/gpu-card-model"
+	LabelQOS      = "alibabacloud.com/qos"
 )
 
 // openb reads a row of Alibaba's cluster-trace-gpu-v2023 (openb_pod_list_*.csv).
@@ -44,6 +46,10 @@ func (p *traceParser) openb() (row, bool) {
 		}
 		q := *resource.NewQuantity(n*milli, resource.DecimalSI)
 		requests[ResourceGPUMilli], limits[ResourceGPUMilli] = q, q
+		if milli == 1000 {
+			whole := *resource.NewQuantity(n, resource.DecimalSI)
+			requests[ResourceGPU], limits[ResourceGPU] = whole, whole
+		}
 	}
 	qos := p.cell("qos")
 	// The trace's qos is kept as a label in any case, since a pod's own QoS class follows from
@@ -178,6 +184,7 @@ func ReadTraceNodes(file string, in io.Reader) ([]NodeShape, int, error) {
 		}}
 		if k.gpus > 0 {
 			s.Capacity[ResourceGPUMilli] = *resource.NewQuantity(k.gpus*1000, resource.DecimalSI)
+			s.Devices = []scenarios.Devices{{Resource: ResourceGPU, Count: int(k.gpus)}}
 		}
 		if k.model != "" {
 			s.Labels = map[string]string{LabelGPUModel: k.model}

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the schema
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,8 @@ type NodeShape struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Taints   []v1.Taint        `json:"taints,omitempty"`
 	Capacity v1.ResourceList   `json:"capacity,omitempty"`
+	// Devices that the nodes' device plugins offer, as in scenarios.
+	Devices []scenarios.Devices `json:"devices,omitempty"`
 }
 
 // Class is a kind of pods. Its pods are called name-0, name-1 and so on.
@@ -148,6 +151,16 @@ func (w *Workload) check(bad func(field, format string, args ...any)) {
 		names[n.Name] = true
 		if n.Weight != nil && *n.Weight <= 0 {
 			bad(at+".weight", "must be more than 0")
+		}
+		for k := range n.Devices {
+			d, at := &n.Devices[k], fmt.Sprintf("%s.devices[%d]", at, k)
+			d.Problems(func(field, text string) { bad(at+"."+field, "%s", text) })
+			if len(d.NUMA)+len(d.Fail) > 0 {
+				bad(at, "numa and fail are for scenarios")
+			}
+			if slices.ContainsFunc(n.Devices[:k], func(o scenarios.Devices) bool { return o.Resource == d.Resource }) {
+				bad(at+".resource", "%s is there twice", d.Resource)
+			}
 		}
 	}
 	for i, im := range scenarios.RuntimeImages(w.Spec.Images) {

@@ -85,6 +85,7 @@ func (k *Collector) Report() *Report {
 	}
 	r.Startup = k.startup(now)
 	r.Nodes = k.nodesAt(now, r.Startup.starts)
+	r.Devices = k.devicesAt(now)
 	r.SLOs = slos(r)
 	return r
 }

@@ -40,7 +40,7 @@ func (u timeUnit) at(d time.Duration) float64 { return float64(d) / float64(u.of
 // sections are the page's, with their charts. Charts without figures are left out by the page, so
 // this need not know what there was.
 func (r *Report) sections() []section {
-	return []section{
+	out := []section{
 		{
 			ID: "startup", Title: "Start of pods",
 			About:  "From a pod's creation until a watcher has seen it run.",
@@ -64,6 +64,14 @@ func (r *Report) sections() []section {
 			tables: []string{fileCalls},
 		},
 	}
+	if len(r.Devices) > 0 {
+		out = append(out, section{
+			ID: "devices", Title: "Devices",
+			About:  "Devices of plugins and other extended resources, by node group: how many are used, and how many of the free ones are of little use.",
+			tables: []string{fileDevices},
+		})
+	}
+	return out
 }
 
 // aboutAPI says what the server's latencies are made of.

@@ -45,6 +45,7 @@ type Collector struct {
 	running []podKey
 	nodes   []nodeStats
 	byName  map[string]int
+	devices *deviceUse // nil: no node has any
 }
 
 // Attach begins to collect. It is for use before the run, best before nodes are
@@ -89,11 +90,13 @@ func (k *Collector) change(c apiserver.Change) {
 		k.over.at(now)
 		old, _ := c.Old.(*v1.Pod)
 		k.pod(old, c.New.(*v1.Pod), c.Type == watch.Deleted, now)
+		k.devicePod(old, c.New.(*v1.Pod), c.Type == watch.Deleted, now)
 	case apiserver.KindNode:
 		now := k.now()
 		k.over.at(now)
 		old, _ := c.Old.(*v1.Node)
 		k.node(old, c.New.(*v1.Node), c.Type == watch.Deleted, now)
+		k.deviceNode(old, c.New.(*v1.Node), c.Type == watch.Deleted, now)
 	}
 }
 

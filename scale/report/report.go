@@ -48,6 +48,8 @@ type Report struct {
 	Over []Interval
 	// Nodes are in the order of their first appearance.
 	Nodes []Node
+	// Devices are by node group and resource; none without nodes that have some.
+	Devices []Devices
 	// Totals sums up Over.
 	Totals Counts
 	// API is what the API server had to do.

@@ -19,6 +19,7 @@ const (
 	fileTotals      = "totals.csv"
 	fileOver        = "over_time.csv"
 	fileNodes       = "nodes.csv"
+	fileDevices     = "devices.csv"
 	fileHot         = "hot_spots.csv"
 	fileCalls       = "api_calls.csv"
 	fileAPI         = "api_requests.csv"
@@ -65,13 +66,16 @@ func (t *table) writeCSV(w io.Writer) error {
 func (r *Report) tables() []table {
 	return []table{
 		r.sloTable(), r.startupTable(), r.startupOverTable(), r.startsTable(), r.totalsTable(), r.overTable(),
-		r.nodesTable(), r.hotTable(), r.callsTable(), r.apiTable(), r.apiOverTable(), r.watchesTable(), r.levelsTable(),
+		r.nodesTable(), r.devicesTable(), r.hotTable(), r.callsTable(), r.apiTable(), r.apiOverTable(), r.watchesTable(), r.levelsTable(),
 	}
 }
 
 // seconds writes a time as decimal seconds, to the tenth of a millisecond. Four digits are a
 // tick.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 4, 64) }
+
+// tenth writes a mean.
+func tenth(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
 
 // number writes a whole number.
 func number[T int | int64 | uint64 | uint32](n T) string { return fmt.Sprint(n) }

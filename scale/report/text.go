@@ -39,6 +39,7 @@ func (r *Report) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "\nNodes at the end: %d Ready, %d NotReady, %d Unknown\n\n", last.Nodes[Ready], last.Nodes[NotReady], last.Nodes[ReadyUnknown])
 	r.startupText(b, t)
+	r.devicesText(b, t)
 	if n := r.firstLooks(); n > 0 {
 		fmt.Fprintf(b, "API: %d requests were answered with an error, %d of them 404 to kubelets that start and look for their node and lease\n", r.requests(func(code int) bool { return code == 0 || code >= 400 }), n)
 	}
@@ -80,6 +81,22 @@ func (r *Report) startupText(b io.Writer, t *tabwriter.Writer) {
 	if n > 0 {
 		fmt.Fprintf(b, "  Not started yet at the end: %d (the figures are of those that have)\n", n)
 	}
+}
+
+// devicesText writes how devices were used, if there were any.
+func (r *Report) devicesText(b io.Writer, t *tabwriter.Writer) {
+	if len(r.Devices) == 0 {
+		return
+	}
+	fmt.Fprintln(t, "Devices\tof\tnodes\tused, mean\tused\tsplit\tstranded\tlargest free\twaiting pods\twaiting for")
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		share := func(n float64) string { return fmt.Sprintf("%.1f%%", 100*n/max(float64(d.Total), 1)) }
+		fmt.Fprintf(t, "  %s %s\t%d\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", d.Group, d.Resource, d.Total, d.Nodes,
+			share(d.UsedMean), share(float64(d.Used)), share(float64(d.Split)), share(float64(d.Stranded)), d.Largest, d.Waiting, d.WaitingFor)
+	}
+	t.Flush()
+	fmt.Fprintln(b)
 }
 
 // last is how things were at the end. There is always one: series.until returns at least the
