@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	storagev1 "k8s.io/api/storage/v1"
+
 	"crypto/x509"
 	"time"
 
@@ -61,6 +63,8 @@ const (
 	KindCSINode                 = kinds.CSINode
 	KindCSIDriver               = kinds.CSIDriver
 	KindVolumeAttachment        = kinds.VolumeAttachment
+	KindStorageClass            = kinds.StorageClass
+	KindCSIStorageCapacity      = kinds.CSIStorageCapacity
 	KindResourceClaim           = kinds.ResourceClaim
 	KindResourceClaimTemplate   = kinds.ResourceClaimTemplate
 	KindResourceSlice           = kinds.ResourceSlice
@@ -92,6 +96,19 @@ const (
 	VolumeProtection = admission.VolumeProtection
 	ClaimProtection  = admission.ClaimProtection
 )
+
+// DefaultStorageClass is the name of the class that claims get which name none; "": they get
+// none.
+func DefaultStorageClass(s *Store) string {
+	var class *storagev1.StorageClass
+	for _, c := range Objects[*storagev1.StorageClass](s, KindStorageClass) {
+		class = kinds.BetterDefault(class, c)
+	}
+	if class == nil {
+		return ""
+	}
+	return class.Name
+}
 
 // What is behind the server. Its parts are packages below internal.
 type (

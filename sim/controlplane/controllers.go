@@ -12,11 +12,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/deployment"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/disruption"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/endpointslice"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/ephemeralvolume"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/garbagecollector"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/job"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/namespace"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodelifecycle"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodestorage"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/persistentvolume"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/podgc"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/replicaset"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/resourceclaim"
@@ -108,10 +110,12 @@ func parts() []part {
 			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.srv.Authority})
 		}},
 		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
-		// In the place of upstream's persistentvolume-binder-controller.
+		// In the place of persistentvolume-binder-controller, where nobody provisions volumes.
 		{name: "node-storage-controller", start: plain(nodestorage.New)},
 		{name: "resourceclaim-controller", start: plain(resourceclaim.New)},
 		{name: AttachDetach, start: plain(attachdetach.New)},
+		{name: "ephemeral-volume-controller", start: plain(ephemeralvolume.New)},
+		{name: "persistentvolume-binder-controller", start: plain(persistentvolume.New)},
 	}
 }
 

@@ -28,13 +28,7 @@ func (p *Plugins) defaultStorageClass(r *Request) error {
 	}
 	var class *storagev1.StorageClass
 	p.cluster.Each(kinds.StorageClass, func(o kind.Object) bool {
-		c := o.(*storagev1.StorageClass)
-		if !kinds.IsDefaultStorageClass(c) {
-			return true
-		}
-		if class == nil || newer(c, class) {
-			class = c
-		}
+		class = kinds.BetterDefault(class, o.(*storagev1.StorageClass))
 		return true
 	})
 	if class != nil {

@@ -20,7 +20,7 @@ const CSINode kind.Kind = "CSINode"
 func csiNode() *kind.Info {
 	return &kind.Info{
 		Kind: CSINode, Group: "storage.k8s.io", Version: "v1", Resource: "csinodes",
-		NeedsVersion: true, ReturnsDeleted: true, Inert: kind.InertAlways,
+		NeedsVersion: true, ReturnsDeleted: true,
 		Strategy: &kind.Typed[storagev1.CSINode, *storagev1.CSINode]{
 			Check:       validateCSINode,
 			CheckUpdate: validateCSINodeUpdate,

@@ -25,7 +25,7 @@ func csiStorageCapacity() *kind.Info {
 	doc := capacity{}.SwaggerDoc()
 	return &kind.Info{
 		Kind: CSIStorageCapacity, Group: "storage.k8s.io", Version: "v1", Resource: "csistoragecapacities",
-		Namespaced: true, NeedsVersion: true, Inert: kind.InertAlways,
+		Namespaced: true, NeedsVersion: true,
 		Strategy: &kind.Typed[capacity, *capacity]{
 			Check: validateStorageCapacity,
 			CheckUpdate: func(c, old *capacity, _ string) field.ErrorList {

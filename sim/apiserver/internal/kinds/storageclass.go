@@ -19,7 +19,7 @@ import (
 )
 
 // StorageClass is the kind of the ways in which volumes are provisioned. Admission
-// gives claims the default one; nobody here provisions.
+// gives claims the default one.
 const StorageClass kind.Kind = "StorageClass"
 
 // storageClass returns the row of StorageClass
@@ -84,6 +84,19 @@ func storageClassTable() []kind.Column[storagev1.StorageClass] {
 func IsDefaultStorageClass(c *storagev1.StorageClass) bool {
 	return c.Annotations["storageclass.kubernetes.io/is-default-class"] == "true" ||
 		c.Annotations["storageclass.beta.kubernetes.io/is-default-class"] == "true"
+}
+
+// BetterDefault returns which of two classes claims get that name none; nil: neither. Of
+// several default ones it is the newest, of those of one second the first by name
+// (pkg/volume/util GetDefaultClass). a and b may be nil.
+func BetterDefault(a, b *storagev1.StorageClass) *storagev1.StorageClass {
+	switch {
+	case b == nil || !IsDefaultStorageClass(b):
+		return a
+	case a == nil || a.CreationTimestamp.Before(&b.CreationTimestamp), a.CreationTimestamp.Equal(&b.CreationTimestamp) && b.Name < a.Name:
+		return b
+	}
+	return a
 }
 
 // Limits of a class's parameters (pkg/apis/storage/validation/validation.go).

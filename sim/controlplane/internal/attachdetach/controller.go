@@ -18,7 +18,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
@@ -135,14 +134,8 @@ func (c *Controller) pod(p *v1.Pod, deleted bool) {
 	over := deleted || p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
 	var wanted []*attachment
 	for i := range p.Spec.Volumes {
-		v := &p.Spec.Volumes[i]
-		var claim controller.Key
-		switch {
-		case v.PersistentVolumeClaim != nil:
-			claim = controller.Key{Namespace: p.Namespace, Name: v.PersistentVolumeClaim.ClaimName}
-		case v.Ephemeral != nil:
-			claim = controller.Key{Namespace: p.Namespace, Name: ephemeral.VolumeClaimName(p, v)}
-		default:
+		claim := controller.Key{Namespace: p.Namespace, Name: controller.ClaimOf(p, &p.Spec.Volumes[i])}
+		if claim.Name == "" {
 			continue
 		}
 		c.wait(claim, key, !over)

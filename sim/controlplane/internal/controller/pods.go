@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"k8s.io/component-helpers/storage/ephemeral"
 )
 
 // WithPodCondition returns a status with a condition set, and whether that
@@ -65,6 +66,17 @@ func ReadySince(pod *v1.Pod) time.Time {
 // PodTerminated reports whether a pod has ended.
 func PodTerminated(pod *v1.Pod) bool {
 	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+}
+
+// ClaimOf is the name of the claim that a volume of a pod is of; "": of none.
+func ClaimOf(pod *v1.Pod, v *v1.Volume) string {
+	switch {
+	case v.PersistentVolumeClaim != nil:
+		return v.PersistentVolumeClaim.ClaimName
+	case v.Ephemeral != nil:
+		return ephemeral.VolumeClaimName(pod, v)
+	}
+	return ""
 }
 
 // readyCondition is a pod's condition Ready, or nil.

@@ -1,23 +1,25 @@
-// Package nodestorage binds each claim of a volume, at once and whatever it asks for, to
-// a new volume on the disk of the node that its pod runs on. It stands for upstream's
-// pkg/controller/volume/persistentvolume and a provisioner, of which it has the results:
-// a PersistentVolume with the claim's reference, both Bound; the volume goes after its
-// claim. It also makes the claims of generic ephemeral volumes, as upstream's
-// pkg/controller/volume/ephemeral does.
+// Package nodestorage binds claims of volumes, at once and whatever they ask for, each to a new
+// volume on the disk of the node that its pod runs on. It stands in for upstream's
+// pkg/controller/volume/persistentvolume and a provisioner where the cluster has none, and has
+// their results: a PersistentVolume with the claim's reference, both Bound; the volume goes
+// after its claim.
 //
-// Storage classes, sizes, access modes and volumes that somebody made beforehand decide
-// nothing here, except that a claim which names a volume gets that one.
+// What sizes, access modes and classes say decides nothing here. Which claims are bound so says
+// Takes.
 package nodestorage
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/component-helpers/storage/ephemeral"
+	volumehelper "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -27,19 +29,45 @@ import (
 // Driver is what kubelets know the volumes by.
 const Driver = "node-storage.drydock.dev"
 
-// The annotations of what is bound (component-helpers/storage/volume).
-const (
-	bindCompleted = "pv.kubernetes.io/bind-completed"
-	bound         = "pv.kubernetes.io/bound-by-controller"
-	provisionedBy = "pv.kubernetes.io/provisioned-by"
-)
-
 // Controller binds claims.
 type Controller struct {
 	api *apiserver.Component
-	// claims have the keys of claims, pods those of pods with ephemeral volumes, volumes
-	// the names of volumes whose claims are gone.
-	claims, pods, volumes *controller.Queue
+	// claims have the keys of claims, volumes the names of volumes whose claims are gone.
+	claims, volumes *controller.Queue
+}
+
+// Takes reports whether a claim that is not bound is for this package: nobody in the cluster
+// provisions volumes, there is no class of the name that the claim asks for, and no volume that
+// somebody made would do for it.
+func Takes(api *apiserver.Component, claim *v1.PersistentVolumeClaim) bool {
+	store := api.Server().Store()
+	if name := claim.Spec.VolumeName; name != "" {
+		pv, _ := store.Lookup(apiserver.KindPersistentVolume, "", name).(*v1.PersistentVolume)
+		return pv != nil && Owns(pv)
+	}
+	if metav1.HasAnnotation(claim.ObjectMeta, volumehelper.AnnBindCompleted) {
+		return false
+	}
+	for _, c := range apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass) {
+		if !strings.HasPrefix(c.Provisioner, "kubernetes.io/") || c.Name == volumehelper.GetPersistentVolumeClaimClass(claim) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(apiserver.Objects[*v1.PersistentVolume](store, apiserver.KindPersistentVolume), func(pv *v1.PersistentVolume) bool { return !Owns(pv) && wouldDo(pv, claim) })
+}
+
+// Owns reports whether a volume was made by this package.
+func Owns(pv *v1.PersistentVolume) bool { return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == Driver }
+
+// wouldDo reports whether a claim could be bound to a volume, now or once it is available.
+func wouldDo(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
+	if pv.Spec.ClaimRef != nil {
+		return volumehelper.IsVolumeBoundToClaim(pv, claim)
+	}
+	free := *pv
+	free.Status.Phase = v1.VolumeAvailable
+	found, err := volumehelper.FindMatchingVolume(claim, []*v1.PersistentVolume{&free}, nil, nil, false, true)
+	return err == nil && found != nil && volumehelper.CheckAccessModes(claim, pv)
 }
 
 // New starts the controller.
@@ -48,7 +76,7 @@ func New(opts controller.Options) *Controller {
 	queue := func(name string, sync func(context.Context, controller.Key) error) *controller.Queue {
 		return controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: name, Workers: 1, Delay: c.api.Delivery, Sync: sync})
 	}
-	c.claims, c.pods, c.volumes = queue("claims", c.bind), queue("ephemeral volumes", c.claim), queue("released volumes", c.release)
+	c.claims, c.volumes = queue("claims", c.bind), queue("released volumes", c.release)
 	srv := c.api.Server()
 	srv.OnChange(func(ch apiserver.Change) {
 		claim := ch.New.(*v1.PersistentVolumeClaim)
@@ -59,24 +87,24 @@ func New(opts controller.Options) *Controller {
 			c.volumes.Add(controller.Key{Name: claim.Spec.VolumeName})
 		}
 	}, apiserver.KindPersistentVolumeClaim)
+	// A volume that is taken or gone may have been the one that a claim waited for.
 	srv.OnChange(func(ch apiserver.Change) {
-		if ch.Type != watch.Added {
+		if Owns(ch.New.(*v1.PersistentVolume)) {
 			return
 		}
-		for i := range ch.New.(*v1.Pod).Spec.Volumes {
-			if ch.New.(*v1.Pod).Spec.Volumes[i].Ephemeral != nil {
-				c.pods.Add(controller.KeyOf(ch.New))
-				return
+		for _, claim := range apiserver.Objects[*v1.PersistentVolumeClaim](srv.Store(), apiserver.KindPersistentVolumeClaim) {
+			if claim.Status.Phase == v1.ClaimPending {
+				c.claims.Add(controller.KeyOf(claim))
 			}
 		}
-	}, apiserver.KindPod)
+	}, apiserver.KindPersistentVolume)
 	return c
 }
 
 // bind gives a claim its volume.
 func (c *Controller) bind(ctx context.Context, key controller.Key) error {
 	claim, ok := controller.Lookup[*v1.PersistentVolumeClaim](c.api, apiserver.KindPersistentVolumeClaim, key)
-	if !ok || claim.DeletionTimestamp != nil || claim.Status.Phase == v1.ClaimBound {
+	if !ok || claim.DeletionTimestamp != nil || claim.Status.Phase == v1.ClaimBound || !Takes(c.api, claim) {
 		return nil
 	}
 	pv, err := c.volumeOf(ctx, claim)
@@ -86,8 +114,8 @@ func (c *Controller) bind(ctx context.Context, key controller.Key) error {
 	if claim.Spec.VolumeName == "" {
 		next := claim.DeepCopy()
 		next.Spec.VolumeName = pv.Name
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, bindCompleted, "yes")
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, bound, "yes")
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, volumehelper.AnnBindCompleted, "yes")
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, volumehelper.AnnBoundByController, "yes")
 		if claim, err = controller.Update(ctx, c.api, next, ""); err != nil {
 			return fmt.Errorf("claim %s: %w", key, err)
 		}
@@ -100,25 +128,13 @@ func (c *Controller) bind(ctx context.Context, key controller.Key) error {
 	return nil
 }
 
-// volumeOf returns the volume that a claim names, or a new one, bound.
+// volumeOf returns a claim's volume, which is made if it is not there, bound.
 func (c *Controller) volumeOf(ctx context.Context, claim *v1.PersistentVolumeClaim) (*v1.PersistentVolume, error) {
-	name := claim.Spec.VolumeName
-	if name == "" {
-		name = "pvc-" + string(claim.UID)
-	}
+	name := "pvc-" + string(claim.UID)
 	pv, ok := controller.Lookup[*v1.PersistentVolume](c.api, apiserver.KindPersistentVolume, controller.Key{Name: name})
-	var err error
-	switch {
-	case !ok && claim.Spec.VolumeName != "":
-		return nil, fmt.Errorf("persistentvolume %q not found", name)
-	case !ok:
+	if !ok {
+		var err error
 		if pv, err = controller.Create(ctx, c.api, newVolume(claim, name)); err != nil {
-			return nil, err
-		}
-	case pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "":
-		next := pv.DeepCopy()
-		next.Spec.ClaimRef = reference(claim)
-		if pv, err = controller.Update(ctx, c.api, next, ""); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +158,7 @@ func reference(claim *v1.PersistentVolumeClaim) *v1.ObjectReference {
 // newVolume is a volume made for a claim.
 func newVolume(claim *v1.PersistentVolumeClaim, name string) *v1.PersistentVolume {
 	return &v1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{provisionedBy: Driver}},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{volumehelper.AnnDynamicallyProvisioned: Driver}},
 		Spec: v1.PersistentVolumeSpec{
 			Capacity:    v1.ResourceList{v1.ResourceStorage: claim.Spec.Resources.Requests[v1.ResourceStorage]},
 			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode,
@@ -157,7 +173,7 @@ func newVolume(claim *v1.PersistentVolumeClaim, name string) *v1.PersistentVolum
 // release takes a volume away whose claim is gone, unless it is to stay.
 func (c *Controller) release(ctx context.Context, key controller.Key) error {
 	pv, ok := controller.Lookup[*v1.PersistentVolume](c.api, apiserver.KindPersistentVolume, key)
-	if !ok {
+	if !ok || !Owns(pv) {
 		return nil
 	}
 	if pv.Status.Phase == v1.VolumeBound {
@@ -171,32 +187,6 @@ func (c *Controller) release(ctx context.Context, key controller.Key) error {
 	}
 	if err := controller.Delete(ctx, c.api, pv, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("volume %s: %w", key.Name, err)
-	}
-	return nil
-}
-
-// claim makes the claims of a pod's ephemeral volumes, which go with the pod.
-func (c *Controller) claim(ctx context.Context, key controller.Key) error {
-	pod, ok := controller.Lookup[*v1.Pod](c.api, apiserver.KindPod, key)
-	if !ok || pod.DeletionTimestamp != nil {
-		return nil
-	}
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Ephemeral == nil {
-			continue
-		}
-		t := v.Ephemeral.VolumeClaimTemplate
-		made := &v1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: pod.Namespace, Name: ephemeral.VolumeClaimName(pod, v), Labels: t.Labels, Annotations: t.Annotations,
-				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(pod, v1.SchemeGroupVersion.WithKind("Pod"))},
-			},
-			Spec: t.Spec,
-		}
-		if _, err := controller.Create(ctx, c.api, made); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("claim of pod %s's volume %s: %w", key, v.Name, err)
-		}
 	}
 	return nil
 }

@@ -135,19 +135,8 @@ func usesClaim(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 	}
 	done := pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v v1.Volume) bool {
-		return claimOf(pod, &v) == claim.Name && (v.Ephemeral == nil || !done && metav1.IsControlledBy(claim, pod))
+		return controller.ClaimOf(pod, &v) == claim.Name && (v.Ephemeral == nil || !done && metav1.IsControlledBy(claim, pod))
 	})
-}
-
-// claimOf is the name of the claim that a volume of a pod is of; "": of none.
-func claimOf(pod *v1.Pod, v *v1.Volume) string {
-	switch {
-	case v.PersistentVolumeClaim != nil:
-		return v.PersistentVolumeClaim.ClaimName
-	case v.Ephemeral != nil:
-		return pod.Name + "-" + v.Name
-	}
-	return ""
 }
 
 // podChanged queues the claims that may have waited for a pod.
@@ -160,7 +149,7 @@ func (c *Controller) podChanged(ch apiserver.Change) {
 		return
 	}
 	for i := range pod.Spec.Volumes {
-		key := types.NamespacedName{Namespace: pod.Namespace, Name: claimOf(pod, &pod.Spec.Volumes[i])}
+		key := types.NamespacedName{Namespace: pod.Namespace, Name: controller.ClaimOf(pod, &pod.Spec.Volumes[i])}
 		if _, ok := c.waiting[key]; ok {
 			c.queue.Add(key)
 		}
