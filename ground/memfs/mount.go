@@ -28,14 +28,75 @@ func (f *FS) MountTmpfsSize(name string, size int64) error {
 }
 
 // Tree is a directory that is on no disk. Wherever it is mounted the same files are seen, also
-// in several file systems, as long as all of them are used on one loop. It outlives mounts.
-type Tree struct{ root *node }
+// in several file systems, as long as all of them are used on one loop. It outlives mounts. One
+// that is mounted nowhere may go to another loop.
+type Tree struct {
+	root *node
+	// Size is its limit in bytes, beyond which writing gives ENOSPC; 0: none. It holds for
+	// mounts made from then on.
+	Size int64
+}
 
 // NewTree returns an empty tree.
-func NewTree(perm fs.FileMode) *Tree { return &Tree{&node{mode: fs.ModeDir | perm.Perm()}} }
+func NewTree(perm fs.FileMode) *Tree { return &Tree{root: &node{mode: fs.ModeDir | perm.Perm()}} }
 
 // Mount mounts the tree over a directory, which is made if there is none.
-func (t *Tree) Mount(f *FS, name string) error { return mountRoot(f, name, t.root, 0) }
+func (t *Tree) Mount(f *FS, name string) error { return mountRoot(f, name, t.root, t.Size) }
+
+// Resize sets the tree's limit, also for the places where it is mounted on a file system.
+func (t *Tree) Resize(f *FS, size int64) {
+	t.Size = size
+	for i := range f.vol.mounts {
+		if m := &f.vol.mounts[i]; m.root == t.root {
+			m.size = size
+		}
+	}
+}
+
+// Used is what the tree's files and directories take.
+func (t *Tree) Used() Space { return t.root.used() }
+
+func (n *node) used() Space {
+	s := n.weight()
+	for _, k := range n.kids {
+		s = s.plus(k.used())
+	}
+	return s
+}
+
+// Merge takes over from a tree what is newer there, or not here.
+func (t *Tree) Merge(from *Tree) { t.root.merge(from.root) }
+
+func (n *node) merge(from *node) {
+	for _, k := range from.kids {
+		switch old := n.child(k.name); {
+		case old == nil:
+			n.add(k.clone())
+		case old.isDir() && k.isDir():
+			old.merge(k)
+		case k.mtime > old.mtime:
+			n.remove(old)
+			n.add(k.clone())
+		}
+	}
+}
+
+// Clone returns a tree of its own that holds the same, so that both may be on loops of their own.
+func (t *Tree) Clone() *Tree {
+	return &Tree{root: t.root.clone(), Size: t.Size}
+}
+
+func (n *node) clone() *node {
+	c := n.thawed()
+	c.mounted = false
+	if c.body != nil {
+		c.body.data = slices.Clone(c.body.data)
+	}
+	for i, k := range c.kids {
+		c.kids[i] = k.clone()
+	}
+	return c
+}
 
 func mountRoot(f *FS, name string, root *node, size int64) error {
 	if err := f.MkdirAll(name, 0o755); err != nil {
