@@ -56,6 +56,8 @@ type attachment struct {
 	failed             time.Time
 	wait               time.Duration
 	detaching          bool // the operation that failed last
+	seq                int  // counts attachments as they come
+	open               bool // it is in Controller.open
 }
 
 // Controller attaches and detaches.
@@ -63,8 +65,13 @@ type Controller struct {
 	api      *apiserver.Component
 	g        *loop.Group
 	recorder *record.Recorder
-	// places in the order in which they came.
-	places []*attachment
+	// places are all that is known, and byVolume and byNode the same in the order in which
+	// they came. open are those that are not as they are to stay, in that order, too.
+	places   map[place]*attachment
+	byVolume map[v1.UniqueVolumeName][]*attachment
+	byNode   map[string][]*attachment
+	open     []*attachment
+	came     int
 	// wants are the places that a pod wants, waiting the pods by the claims that they name.
 	wants   map[controller.Key][]*attachment
 	waiting map[controller.Key][]controller.Key
@@ -75,6 +82,7 @@ type Controller struct {
 func New(opts controller.Options) *Controller {
 	c := &Controller{
 		api: opts.API, g: opts.Group, recorder: controller.NewRecorder(opts.Group, opts.API, "attachdetach-controller"),
+		places: map[place]*attachment{}, byVolume: map[v1.UniqueVolumeName][]*attachment{}, byNode: map[string][]*attachment{},
 		wants: map[controller.Key][]*attachment{}, waiting: map[controller.Key][]controller.Key{},
 	}
 	srv := opts.API.Server()
@@ -117,11 +125,11 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		}
 	case *v1.Node:
 		old, _ := ch.Old.(*v1.Node)
-		if len(c.places) > 0 && (old == nil || ch.Type == watch.Deleted || !slices.Equal(old.Status.VolumesInUse, o.Status.VolumesInUse) || outOfService(old) != outOfService(o)) {
+		if len(c.open) > 0 && (old == nil || ch.Type == watch.Deleted || !slices.Equal(old.Status.VolumesInUse, o.Status.VolumesInUse) || outOfService(old) != outOfService(o)) {
 			c.wake(0)
 		}
 	case *storagev1.VolumeAttachment:
-		if len(c.places) > 0 {
+		if len(c.open) > 0 {
 			c.wake(0)
 		}
 	}
@@ -151,9 +159,11 @@ func (c *Controller) pod(p *v1.Pod, deleted bool) {
 		return
 	}
 	for _, a := range had {
+		c.look(a)
 		a.pods = slices.DeleteFunc(a.pods, func(k controller.Key) bool { return k == key })
 	}
 	for _, a := range wanted {
+		c.look(a)
 		a.pods = append(a.pods, key)
 	}
 	if len(wanted) == 0 {
@@ -200,14 +210,38 @@ func (c *Controller) volumeOf(key controller.Key) *v1.PersistentVolume {
 // at returns what is known of a volume on a node, from now on if nothing is.
 func (c *Controller) at(pv *v1.PersistentVolume, node string) *attachment {
 	where := place{v1.UniqueVolumeName("kubernetes.io/csi/" + pv.Spec.CSI.Driver + "^" + pv.Spec.CSI.VolumeHandle), node}
-	for _, a := range c.places {
-		if a.place == where {
-			return a
-		}
+	if a := c.places[where]; a != nil {
+		return a
 	}
-	a := &attachment{place: where, pv: pv}
-	c.places = append(c.places, a)
+	c.came++
+	a := &attachment{place: where, pv: pv, seq: c.came}
+	c.places[where] = a
+	c.byVolume[where.volume] = append(c.byVolume[where.volume], a)
+	c.byNode[node] = append(c.byNode[node], a)
+	c.look(a)
 	return a
+}
+
+// look has the next pass look at an attachment.
+func (c *Controller) look(a *attachment) {
+	if a.open {
+		return
+	}
+	a.open = true
+	i, _ := slices.BinarySearchFunc(c.open, a, func(x, y *attachment) int { return x.seq - y.seq })
+	c.open = slices.Insert(c.open, i, a)
+}
+
+// forget drops an attachment that nobody wants and that is none.
+func (c *Controller) forget(a *attachment) {
+	is := func(o *attachment) bool { return o == a }
+	delete(c.places, a.place)
+	if c.byVolume[a.volume] = slices.DeleteFunc(c.byVolume[a.volume], is); len(c.byVolume[a.volume]) == 0 {
+		delete(c.byVolume, a.volume)
+	}
+	if c.byNode[a.node] = slices.DeleteFunc(c.byNode[a.node], is); len(c.byNode[a.node]) == 0 {
+		delete(c.byNode, a.node)
+	}
 }
 
 // name is that of the VolumeAttachment (getAttachmentName).

@@ -28,26 +28,38 @@ const (
 
 // reconcile is one pass: what is wanted no more is detached, then what is wanted attached.
 func (c *Controller) reconcile() {
-	c.places = slices.DeleteFunc(c.places, func(a *attachment) bool { return len(a.pods) == 0 && !a.attached && !a.busy })
-	for _, a := range c.places {
+	c.open = slices.DeleteFunc(c.open, func(a *attachment) bool {
+		if len(a.pods) == 0 && !a.attached && !a.busy {
+			c.forget(a)
+			a.open = false
+			return true
+		}
+		return false
+	})
+	look := slices.Clone(c.open)
+	for _, a := range look {
 		if len(a.pods) == 0 {
 			c.detach(a)
 		} else {
 			a.unwanted = time.Time{}
 		}
 	}
-	for _, a := range c.places {
+	for _, a := range look {
 		if len(a.pods) > 0 {
 			c.attach(a)
 		}
 	}
+	c.open = slices.DeleteFunc(c.open, func(a *attachment) bool {
+		a.open = a.busy || len(a.pods) == 0 || !a.attached || !a.reported
+		return !a.open
+	})
 }
 
 // ready reports whether an operation on a place may begin: none runs on the volume, and after
 // one that failed the pause is over.
 func (c *Controller) ready(a *attachment, detaching bool) bool {
-	for _, o := range c.places {
-		if o.busy && o.volume == a.volume && (o == a || !shared(a.pv)) {
+	for _, o := range c.byVolume[a.volume] {
+		if o.busy && (o == a || !shared(a.pv)) {
 			return false // its end wakes the reconciler
 		}
 	}
@@ -130,8 +142,8 @@ func (c *Controller) attach(a *attachment) {
 		return
 	}
 	if !shared(a.pv) {
-		for _, o := range c.places {
-			if o != a && o.volume == a.volume && o.attached {
+		for _, o := range c.byVolume[a.volume] {
+			if o != a && o.attached {
 				if !a.told {
 					a.told = true
 					c.tellElsewhere(a, o)
@@ -211,8 +223,8 @@ func (c *Controller) report(ctx context.Context, name string) error {
 			return nil
 		}
 		var list []v1.AttachedVolume
-		for _, a := range c.places {
-			if a.node == name && a.attached && a.reported {
+		for _, a := range c.byNode[name] {
+			if a.attached && a.reported {
 				list = append(list, v1.AttachedVolume{Name: a.volume})
 			}
 		}
