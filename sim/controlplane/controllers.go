@@ -28,6 +28,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/statefulset"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/tainteviction"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/ttlafterfinished"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/volumeexpand"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/volumeprotection"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
@@ -48,6 +49,10 @@ type part struct {
 	// start returns the running part, which a census looks into.
 	start func(c *ControlPlane, opts controller.Options) any
 }
+
+// NodeStorage is the driver of volumes that are directories of nodes, which claims get where
+// nobody provisions.
+const NodeStorage = nodestorage.Driver
 
 // AttachDetach is the name of the part that has volumes attached.
 const AttachDetach = "persistentvolume-attach-detach-controller"
@@ -116,6 +121,7 @@ func parts() []part {
 		{name: AttachDetach, start: plain(attachdetach.New)},
 		{name: "ephemeral-volume-controller", start: plain(ephemeralvolume.New)},
 		{name: "persistentvolume-binder-controller", start: plain(persistentvolume.New)},
+		{name: "persistentvolume-expander-controller", start: plain(volumeexpand.New)},
 	}
 }
 
