@@ -58,6 +58,17 @@ func (p *pump) work(ctx context.Context) {
 // stays pending until the API's change tells that it has a node.
 func (s *Scheduler) bind(q *queued, a *assumption) {
 	s.requests.add(func(ctx context.Context) {
+		if a.volumes != nil {
+			err := s.preBindVolumes(ctx, a)
+			s.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
+			if err != nil {
+				if a.reserved != nil {
+					s.unreserve(ctx, a)
+				}
+				s.notBound(q, a, fmt.Sprintf("running PreBind plugin %q: %v", "VolumeBinding", err))
+				return
+			}
+		}
 		if a.reserved != nil {
 			if err := s.preBindClaims(ctx, a); err != nil {
 				s.unreserve(ctx, a)

@@ -42,6 +42,8 @@ type cycle struct {
 	affine bool
 	// claims is what DynamicResources knows; nil: the pod has no claims.
 	claims *claimState
+	// volumes is what the plugins of volumes know; nil: any node would do.
+	volumes *volumeState
 
 	images       []imagePart
 	spreadScores []int64
@@ -117,10 +119,8 @@ func (cy *cycle) run() result {
 	if len(all) == 0 {
 		return result{nominate: true, failure: failure{message: "no nodes available to schedule pods"}}
 	}
-	if c.profile.runs(volumeBinding) {
-		if text, by := s.claimsMissing(cy.pod); text != "" {
-			return cy.refused(text, by)
-		}
+	if text, by := cy.preFilterVolumes(); text != "" {
+		return cy.refused(text, by)
 	}
 	// Two required names can't both be met, on whatever node.
 	onlyNamed := c.onlyNamed && c.profile.runs(nodeAffinity)
@@ -136,7 +136,7 @@ func (cy *cycle) run() result {
 			return cy.refusedByClaims(text)
 		}
 	}
-	if f := &c.failed; cy.claims == nil && f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
+	if f := &c.failed; cy.claims == nil && cy.volumes == nil && f.version == s.version && f.priority == cy.q.priority && cy.q.nominated == nil && len(cy.affinity.existing) == 0 {
 		// It looked at every node: the next pod begins where this one did.
 		return result{failure: *f, nominate: true}
 	}
@@ -201,7 +201,7 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
 	entries := cy.c.entries
-	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil
+	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil || cy.volumes != nil
 	// The search goes round the nodes and begins where the last one ended, so
 	// that all get their share.
 	at := 0
@@ -317,7 +317,7 @@ func (cy *cycle) failed(seen []verdict, absent string, p plugins) result {
 		r.message = strings.Replace(r.message, reasonText(cy.c, whyDevicesFailBit), cy.claims.nodeText, 1)
 	}
 	// Others' anti-affinity goes by labels, which a class need not share.
-	if cy.claims == nil && r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
+	if cy.claims == nil && cy.volumes == nil && r.victims == nil && r.nominate && r.nominated == "" && len(cy.affinity.existing) == 0 {
 		r.version = s.version
 		cy.c.failed = r.failure
 	}

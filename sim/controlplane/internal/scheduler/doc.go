@@ -9,8 +9,10 @@
 // component's rate limits. Where upstream draws lots (between nodes of equal
 // score, the offset of preemption) the seed decides.
 //
-// Not here, because Drydock has nothing for them to act on: the plugins of
-// volumes, gang scheduling and extenders. Of dynamic resources there is what
+// Not here, because Drydock has nothing for them to act on: gang scheduling and
+// extenders. Volumes of drivers count for nodes' limits, those of preemption's
+// victims too, so that nobody is preempted for a limit or for a claim that one pod
+// alone may have. Of dynamic resources there is what
 // v1.36 does by default (dynamicresources.go) but for extended resources that
 // devices of a class stand for, and for waiting for devices' binding conditions. The order in which upstream's 16
 // workers finish is that of one worker. Opportunistic batching (KEP-5598), which

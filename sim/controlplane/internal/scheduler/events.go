@@ -24,6 +24,10 @@ const (
 	claimChange                          // a claim of a volume came or was bound
 	resourceClaimChange                  // a claim of devices came or changed
 	deviceChange                         // devices, or a class of them, came or changed
+	volumeChange                         // a volume came or changed
+	storageClassChange                   // a class of volumes came, or allows other nodes
+	volumeLimitChange                    // a node can have more of a driver's volumes, or has fewer
+	volumeSpaceChange                    // there is more room for volumes
 )
 
 // event is a change that may make pods schedulable.
@@ -35,6 +39,8 @@ type event struct {
 	oldPod  *v1.Pod // of a change of labels
 	// claim and oldClaim: of resourceClaimChange.
 	claim, oldClaim *resourcev1.ResourceClaim
+	// volumeClaim: of claimChange.
+	volumeClaim *v1.PersistentVolumeClaim
 	// freed: of podShrunk: what the pod asks for less than before.
 	freed request
 }
@@ -71,6 +77,13 @@ func (s *Scheduler) moved(ev event) {
 		if p == nil {
 			continue
 		}
+		if ev.kind == claimChange {
+			if q.rejectors&(volumeBinding|volumeRestrictions|nodeVolumeLimits|volumeZone) != 0 && usesClaim(p, ev.volumeClaim) {
+				s.queue.requeue(q, now)
+				woken = true
+			}
+			continue
+		}
 		// Claims are the pod's own: no class knows.
 		if ev.kind == resourceClaimChange {
 			if s.claimHelps(&ev, p) {
@@ -101,9 +114,14 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 		return true
 	}
 	switch ev.kind {
-	case claimChange:
-		text, _ := s.claimsMissing(p)
-		return by&volumeBinding != 0 && text == ""
+	case volumeChange:
+		return by&(volumeBinding|volumeZone) != 0
+	case storageClassChange:
+		return by&(volumeBinding|volumeZone) != 0
+	case volumeLimitChange:
+		return by&nodeVolumeLimits != 0
+	case volumeSpaceChange:
+		return by&volumeBinding != 0
 	case deviceChange:
 		return by&dynamicResources != 0
 	case nodeChange:
@@ -113,7 +131,7 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 	case podShrunk:
 		return by&nodeResourcesFit != 0 && c.request.overlaps(&ev.freed)
 	case podGone, denominated:
-		if by&nodeResourcesFit != 0 {
+		if by&nodeResourcesFit != 0 || ev.kind == podGone && by&(volumeRestrictions|nodeVolumeLimits) != 0 && len(ev.pod.Spec.Volumes) > 0 {
 			return true
 		}
 		if by&nodePorts != 0 && conflict(c.ports, s.classes.of(ev.pod, s.labels.of(ev.pod)).ports) {
@@ -139,7 +157,7 @@ func conflict(a, b []hostPort) bool {
 // these upstream adds the event with a hint that says yes whatever the taints are
 // (pkg/scheduler/scheduler.go, buildQueueingHintMap), so any change of a node's taints has their
 // pods tried again (recorded: sched-requeue-node-added).
-const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding | dynamicResources
+const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding | dynamicResources | volumeRestrictions | volumeZone
 
 // taintsChanged reports whether a change of a node is one of its taints (framework/events.go,
 // NodeSchedulingPropertiesChange): that it may be used again counts as one.
@@ -163,7 +181,10 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	if by&nodeAffinity != 0 && (c.profile.required == nil || c.profile.required.Match(n.node)) && affinityMatches(c, n.node) && (old == nil || !affinityMatches(c, old)) {
 		return true
 	}
-	if by&nodePorts != 0 && old == nil {
+	if by&(nodePorts|volumeRestrictions) != 0 && old == nil {
+		return true
+	}
+	if by&(volumeBinding|volumeZone) != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels)) {
 		return true
 	}
 	if by&nodeResourcesFit != 0 && fitsEmpty(&c.request, n) && (old == nil || grew(&c.request, old, n)) {

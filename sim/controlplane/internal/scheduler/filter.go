@@ -36,11 +36,18 @@ const (
 	whyNoDevices
 	whyDevicesFail
 	whyEnforced
+	whyExclusive
+	whyVolumeCount
+	whyVolumeNode
+	whyNoVolume
+	whyNoSpace
+	whyVolumeGone
+	whyVolumeZone
 
 	whyDevicesFailBit = 16
 
-	whyExtended  = 18
-	maxExtended  = 44
+	whyExtended  = 25
+	maxExtended  = 37
 	unresolvable = verdict(1 << 63) // removing pods from the node would not help
 )
 
@@ -83,6 +90,20 @@ func reasonText(c *class, bit int) string {
 		return "devices can't be allocated" // the cycle knows why
 	case whyEnforced:
 		return "node(s) didn't match scheduler-enforced node affinity"
+	case whyExclusive:
+		return "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+	case whyVolumeCount:
+		return "node(s) exceed max volume count"
+	case whyVolumeNode:
+		return "node(s) didn't match PersistentVolume's node affinity"
+	case whyNoVolume:
+		return "node(s) didn't find available persistent volumes to bind"
+	case whyNoSpace:
+		return "node(s) did not have enough free storage"
+	case whyVolumeGone:
+		return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+	case whyVolumeZone:
+		return "node(s) had no available volume zone"
 	}
 	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
 }
@@ -100,6 +121,9 @@ const (
 	interPodAffinity
 	volumeBinding
 	dynamicResources
+	volumeRestrictions
+	nodeVolumeLimits
+	volumeZone
 )
 
 // plugins returns who a verdict comes from.
@@ -117,6 +141,10 @@ func (v verdict) plugins() plugins {
 	set(whyPods|whyCPU|whyMemory|whyStorage|(1<<62-1)&^(1<<whyExtended-1), nodeResourcesFit)
 	set(whySpread|whySpreadLabel, podTopologySpread)
 	set(whyAffinity|whyAnti|whyExistingAnti, interPodAffinity)
+	set(whyExclusive, volumeRestrictions)
+	set(whyVolumeCount, nodeVolumeLimits)
+	set(whyVolumeNode|whyNoVolume|whyNoSpace|whyVolumeGone, volumeBinding)
+	set(whyVolumeZone, volumeZone)
 	set(whyClaimElsewhere|whyNoDevices|whyDevicesFail, dynamicResources)
 	return p
 }
@@ -203,6 +231,11 @@ func (cy *cycle) filter(n *nodeInfo) verdict {
 
 // filterCluster runs the filters that look at other nodes' pods too.
 func (cy *cycle) filterCluster(n *nodeInfo) verdict {
+	if cy.volumes != nil {
+		if v := cy.filterVolumes(n); v != 0 {
+			return v
+		}
+	}
 	if len(cy.spread) > 0 {
 		if v := cy.filterSpread(n); v != 0 {
 			return v

@@ -91,6 +91,7 @@ func filtersOf(p *schedulerconfig.Profile) plugins {
 		schedulerconfig.NodeUnschedulable: nodeUnschedulable, schedulerconfig.TaintToleration: taintToleration, schedulerconfig.NodeAffinity: nodeAffinity,
 		schedulerconfig.NodePorts: nodePorts, schedulerconfig.NodeResourcesFit: nodeResourcesFit, schedulerconfig.PodTopologySpread: podTopologySpread,
 		schedulerconfig.InterPodAffinity: interPodAffinity, schedulerconfig.VolumeBinding: volumeBinding, schedulerconfig.DynamicResources: dynamicResources,
+		schedulerconfig.VolumeRestrictions: volumeRestrictions, schedulerconfig.NodeVolumeLimits: nodeVolumeLimits, schedulerconfig.VolumeZone: volumeZone,
 	} {
 		if p.Runs(schedulerconfig.Filter, name) {
 			out |= bit

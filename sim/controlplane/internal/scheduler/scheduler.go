@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -65,6 +66,9 @@ type Scheduler struct {
 	labels  labelIndex
 	classes classTable
 	devices deviceTable
+	volumes volumeTable
+	// limits: on how many nodes a driver has a limit of volumes, by driver.
+	limits map[string]int
 	// waitingFor are the pods that are kept out of the queue by a claim.
 	waitingFor map[types.NamespacedName][]*queued
 	// start: index into the nodes where the next search begins.
@@ -98,6 +102,8 @@ type assumption struct {
 	node *nodeInfo
 	// reserved: its claims; nil: it has none.
 	reserved *reservation
+	// volumes: what its claims need; nil: nothing.
+	volumes *volumePlan
 }
 
 // New returns a scheduler that works from now on, also on the pods that are
@@ -114,7 +120,7 @@ func New(opts Options) *Scheduler {
 		profiles: newProfiles(opts.Config), unserved: map[string]bool{},
 		pending: map[types.UID]*queued{}, assumed: map[types.UID]*assumption{},
 		resized: map[types.UID]*request{}, priorities: map[int32]int{}, version: 1,
-		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()),
+		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()), volumes: newVolumeTable(), limits: map[string]int{},
 	}
 	s.started = s.l.UnixNano()
 	s.table = newNodeTable()
@@ -133,11 +139,15 @@ func New(opts Options) *Scheduler {
 	for _, c := range apiserver.Objects[*resourcev1.ResourceClaim](s.store, apiserver.KindResourceClaim) {
 		s.devices.set(c.UID, c.Status.Allocation)
 	}
+	for _, n := range apiserver.Objects[*storagev1.CSINode](s.store, apiserver.KindCSINode) {
+		s.onCSINode(n, nil)
+	}
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
 	}
 	s.server.OnChange(s.onChange, apiserver.KindPod, apiserver.KindNode, apiserver.KindService, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController, apiserver.KindNamespace, apiserver.KindPersistentVolumeClaim,
-		apiserver.KindResourceClaim, apiserver.KindResourceSlice, apiserver.KindDeviceClass)
+		apiserver.KindResourceClaim, apiserver.KindResourceSlice, apiserver.KindDeviceClass,
+		apiserver.KindPersistentVolume, apiserver.KindStorageClass, apiserver.KindCSINode, apiserver.KindCSIStorageCapacity, apiserver.KindVolumeAttachment)
 	return s
 }
 
@@ -178,9 +188,12 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 			s.classes.selectorGen++
 		}
 	case apiserver.KindPersistentVolumeClaim:
+		s.version++ // what a pod waits for may be another thing
 		if c.Type != watch.Deleted {
-			s.moved(event{kind: claimChange})
+			s.moved(event{kind: claimChange, volumeClaim: c.New.(*v1.PersistentVolumeClaim)})
 		}
+	case apiserver.KindPersistentVolume, apiserver.KindStorageClass, apiserver.KindCSINode, apiserver.KindCSIStorageCapacity, apiserver.KindVolumeAttachment:
+		s.onStorage(&c)
 	case apiserver.KindResourceClaim:
 		s.onClaim(&c, c.Type == watch.Deleted)
 	case apiserver.KindResourceSlice, apiserver.KindDeviceClass:
@@ -539,7 +552,7 @@ func (s *Scheduler) schedule(q *queued) {
 	}
 	// It no longer waits for the node that it cleared.
 	s.nominate(q, "")
-	a := &assumption{pod: pod, node: r.node, reserved: cy.reserve(r.node)}
+	a := &assumption{pod: pod, node: r.node, reserved: cy.reserve(r.node), volumes: cy.reserveVolumes(r.node)}
 	s.assumed[q.uid] = a
 	r.node.assumed = append(r.node.assumed, pod)
 	s.place(pod, r.node, 1)
