@@ -15,6 +15,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // Options configure a Cluster.
@@ -91,6 +92,7 @@ type Cluster struct {
 	meter    *meter // nil unless wanted
 	alsoKeep []func(trace.Kind, string, []trace.Field) bool
 	gone     *departed // nil unless wanted
+	storages map[string]*plugins.Storage
 }
 
 // New returns a cluster without nodes.
@@ -114,6 +116,20 @@ func New(opts Options) (*Cluster, error) {
 	c.addAPI(e.NewLoop("api"))
 	return c, nil
 }
+
+// StartStorage starts what is behind a driver of CSI. It is for use before time runs.
+func (c *Cluster) StartStorage(o plugins.StorageOptions) *plugins.Storage {
+	o.Network = c.opts.APILatencyMin
+	s := plugins.StartStorage(c.api, o)
+	if c.storages == nil {
+		c.storages = map[string]*plugins.Storage{}
+	}
+	c.storages[o.Driver] = s
+	return s
+}
+
+// Storage returns what is behind a driver of CSI; nil: nothing was started.
+func (c *Cluster) Storage(driver string) *plugins.Storage { return c.storages[driver] }
 
 func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")

@@ -268,6 +268,12 @@ func (n *Node) Machine() *Machine { return n.machine }
 // for one.
 func (n *Node) Plugins() *plugins.Host { return n.plugins }
 
+// Storage returns what is behind a driver of CSI; nil: nothing was started.
+func (n *Node) Storage(driver string) *plugins.Storage { return n.cluster.Storage(driver) }
+
+// Labels are those that the kubelet registers the node with.
+func (n *Node) Labels() map[string]string { return n.labels }
+
 // Kubelet returns the running kubelet, or nil.
 func (n *Node) Kubelet() *kubelet.Kubelet { return n.kubelet }
 

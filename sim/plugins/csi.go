@@ -11,8 +11,7 @@ import (
 // rootDir is the kubelet's, below which drivers listen.
 const rootDir = "/var/lib/kubelet"
 
-// CSI describes a driver of CSI: its node service. What pods write to a volume is on the
-// node, and there again for the next pod.
+// CSI describes a driver of CSI: its node service.
 type CSI struct {
 	Driver string
 	// NodeID is the driver's name for the node.
@@ -23,8 +22,13 @@ type CSI struct {
 	Topology map[string]string
 	// Capabilities of the node service.
 	Capabilities []csi.NodeServiceCapability_RPC_Type
-	// Stats is what it says of each volume, if not nil.
+	// Stats is what it says of each volume, if not nil. Without, and with the capability
+	// GET_VOLUME_STATS, it says what the volume has and what is used.
 	Stats *csi.NodeGetVolumeStatsResponse
+	// Storage is where volumes are while the node has them not; nil: they are the node's.
+	Storage *Storage
+	// Latency is how long calls take, by method.
+	Latency map[string]Span
 }
 
 // csiDriver is a driver's process.
@@ -35,6 +39,7 @@ type csiDriver struct {
 	h       *Host
 	o       CSI
 	sockets []*Server
+	drawn   uint64
 }
 
 func (o CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/csi.sock" }

@@ -31,7 +31,7 @@ func (h *Host) tree(driver, handle string) *memfs.Tree {
 }
 
 // mount has a directory show a volume. It may be repeated.
-func (d *csiDriver) mount(handle, target string) error {
+func (d *csiDriver) mount(ctx context.Context, handle, target string) error {
 	files := d.h.fs
 	if files == nil {
 		return status.Error(codes.FailedPrecondition, "the node has no file system")
@@ -39,37 +39,61 @@ func (d *csiDriver) mount(handle, target string) error {
 	if files.Mounted(target) {
 		return nil
 	}
-	if err := d.h.tree(d.o.Driver, handle).Mount(files, target); err != nil {
+	tree, err := d.acquire(ctx, handle)
+	if err != nil {
+		return err
+	}
+	if err := tree.Mount(files, target); err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
+	d.h.mounted(volumeKey{d.o.Driver, handle}, target)
 	return nil
 }
 
 // unmount undoes mount. It may be repeated.
-func (d *csiDriver) unmount(target string) error {
-	if !d.h.fs.Mounted(target) {
+func (d *csiDriver) unmount(handle, target string) error {
+	if d.h.fs.Mounted(target) {
+		if err := d.h.fs.Unmount(target); err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+	}
+	d.h.unmounted(d.o.Storage, volumeKey{d.o.Driver, handle}, target)
+	return nil
+}
+
+// takes has a call take its time.
+func (d *csiDriver) takes(ctx context.Context, method string) error {
+	span, ok := d.o.Latency[method]
+	if !ok {
 		return nil
 	}
-	if err := d.h.fs.Unmount(target); err != nil {
-		return status.Error(codes.Internal, err.Error())
+	d.drawn++
+	if err := d.h.l.Sleep(ctx, d.h.l.Between(span.Min, max(span.Min, span.Max), "csi/"+method, d.h.node, d.drawn)); err != nil {
+		return status.FromContextError(err).Err()
 	}
 	return nil
 }
 
 // NodeStageVolume implements csi.NodeServer.
-func (d *csiDriver) NodeStageVolume(_ context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+func (d *csiDriver) NodeStageVolume(ctx context.Context, req *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if err := d.takes(ctx, "NodeStageVolume"); err != nil {
+		return nil, err
+	}
 	if req.VolumeCapability.GetBlock() != nil {
 		return &csi.NodeStageVolumeResponse{}, nil
 	}
-	if err := d.mount(req.VolumeId, req.StagingTargetPath); err != nil {
+	if err := d.mount(ctx, req.VolumeId, req.StagingTargetPath); err != nil {
 		return nil, err
 	}
 	return &csi.NodeStageVolumeResponse{}, nil
 }
 
 // NodeUnstageVolume implements csi.NodeServer.
-func (d *csiDriver) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
-	if err := d.unmount(req.StagingTargetPath); err != nil {
+func (d *csiDriver) NodeUnstageVolume(ctx context.Context, req *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := d.takes(ctx, "NodeUnstageVolume"); err != nil {
+		return nil, err
+	}
+	if err := d.unmount(req.VolumeId, req.StagingTargetPath); err != nil {
 		return nil, err
 	}
 	return &csi.NodeUnstageVolumeResponse{}, nil
@@ -77,7 +101,10 @@ func (d *csiDriver) NodeUnstageVolume(_ context.Context, req *csi.NodeUnstageVol
 
 // NodePublishVolume implements csi.NodeServer. The directory is made by the driver, below
 // one that is there.
-func (d *csiDriver) NodePublishVolume(_ context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (d *csiDriver) NodePublishVolume(ctx context.Context, req *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := d.takes(ctx, "NodePublishVolume"); err != nil {
+		return nil, err
+	}
 	if d.h.fs != nil {
 		if _, err := d.h.fs.Stat(path.Dir(req.TargetPath)); err != nil {
 			return nil, status.Error(codes.Internal, err.Error())
@@ -86,7 +113,7 @@ func (d *csiDriver) NodePublishVolume(_ context.Context, req *csi.NodePublishVol
 	if req.VolumeCapability.GetBlock() != nil {
 		return d.publishBlock(req.TargetPath)
 	}
-	if err := d.mount(req.VolumeId, req.TargetPath); err != nil {
+	if err := d.mount(ctx, req.VolumeId, req.TargetPath); err != nil {
 		return nil, err
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
@@ -107,8 +134,11 @@ func (d *csiDriver) publishBlock(target string) (*csi.NodePublishVolumeResponse,
 }
 
 // NodeUnpublishVolume implements csi.NodeServer.
-func (d *csiDriver) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
-	if err := d.unmount(req.TargetPath); err != nil {
+func (d *csiDriver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := d.takes(ctx, "NodeUnpublishVolume"); err != nil {
+		return nil, err
+	}
+	if err := d.unmount(req.VolumeId, req.TargetPath); err != nil {
 		return nil, err
 	}
 	if err := d.h.fs.RemoveAll(req.TargetPath); err != nil {
@@ -118,14 +148,32 @@ func (d *csiDriver) NodeUnpublishVolume(_ context.Context, req *csi.NodeUnpublis
 }
 
 // NodeExpandVolume implements csi.NodeServer.
-func (d *csiDriver) NodeExpandVolume(_ context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (d *csiDriver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if err := d.takes(ctx, "NodeExpandVolume"); err != nil {
+		return nil, err
+	}
+	size := req.CapacityRange.GetRequiredBytes()
+	if v := d.h.held[volumeKey{d.o.Driver, req.VolumeId}]; v != nil && v.tree != nil && size > v.tree.Size {
+		v.tree.Resize(d.h.fs, size)
+	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: req.CapacityRange.GetRequiredBytes()}, nil
 }
 
 // NodeGetVolumeStats implements csi.NodeServer.
-func (d *csiDriver) NodeGetVolumeStats(context.Context, *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
-	if d.o.Stats == nil {
+func (d *csiDriver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolumeStatsRequest) (*csi.NodeGetVolumeStatsResponse, error) {
+	if err := d.takes(ctx, "NodeGetVolumeStats"); err != nil {
+		return nil, err
+	}
+	v := d.h.held[volumeKey{d.o.Driver, req.VolumeId}]
+	switch {
+	case d.o.Stats != nil:
+		return d.o.Stats, nil
+	case v == nil || v.tree == nil:
 		return nil, status.Error(codes.Unimplemented, "method NodeGetVolumeStats not implemented")
 	}
-	return d.o.Stats, nil
+	used := v.tree.Used()
+	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+		{Unit: csi.VolumeUsage_BYTES, Total: v.tree.Size, Used: used.Bytes, Available: max(v.tree.Size-used.Bytes, 0)},
+		{Unit: csi.VolumeUsage_INODES, Used: used.Inodes},
+	}}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
@@ -22,6 +23,8 @@ type Call struct {
 	Took   time.Duration
 	Plugin string // a resource's name, a driver's
 	Method string
+	// Volume is of calls of a controller service, which have no Req.
+	Volume string
 	// Req and Resp may be nil.
 	Req, Resp proto.Message
 	Err       error // a gRPC status
@@ -29,9 +32,8 @@ type Call struct {
 
 // Host is where a node's plugins run. It is for use on the node's loop.
 type Host struct {
-	l     *loop.Loop
-	g     *loop.Group
-	rules []*Rule
+	rules
+	g *loop.Group
 	// observe is told of calls; nil: nobody watches.
 	observe func(Call)
 	devices map[string]*device // by resource
@@ -42,9 +44,11 @@ type Host struct {
 	servers  []*Server // in the order in which they came
 	drivers  []*driver // in the order in which they came
 	fs       *memfs.FS // the node's; nil: drivers mount nothing
-	trees    map[volumeKey]*memfs.Tree
-	watch    *watcher // of the kubelet that runs; nil: none watches
 	node     string
+	stream   uint64 // of messages to storages
+	trees    map[volumeKey]*memfs.Tree
+	held     map[volumeKey]*heldVolume // of drivers with a Storage
+	watch    *watcher                  // of the kubelet that runs; nil: none watches
 	client   func() API
 	api      API // nil: nobody has asked for one
 }
@@ -63,7 +67,7 @@ type Options struct {
 
 // NewHost returns a host without plugins.
 func NewHost(l *loop.Loop, o Options) *Host {
-	return &Host{l: l, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, client: o.API, node: o.Node, devices: map[string]*device{}}
+	return &Host{rules: rules{l: l}, held: map[volumeKey]*heldVolume{}, g: l.NewGroup("plugins"), observe: o.Observe, fs: o.FS, client: o.API, node: o.Node, stream: l.NewStream(), devices: map[string]*device{}}
 }
 
 // Serve implements cm.DevicePlugins.
@@ -90,18 +94,16 @@ func (h *Host) Dial(_ context.Context, endpoint string) (cm.DevicePlugin, error)
 // call has a rule act on a call, answers it, and tells who watches.
 func call[Resp proto.Message](h *Host, ctx context.Context, plugin, method string, req proto.Message, answer func() (Resp, error)) (Resp, error) {
 	c := Call{At: h.l.Now(), Plugin: plugin, Method: method, Req: req}
-	var resp Resp
-	err := h.rule(ctx, plugin, method, req)
+	resp, err := answerAs(ctx, h.l, h.match(plugin, method, func() string { return protojson.Format(req) }), answer)
 	// A claim's error is in the driver's answer, which takes no time.
 	var broken claimError
 	if errors.As(err, &broken) {
-		h.broken, err = string(broken), nil
-		defer func() { h.broken = "" }()
+		h.broken = string(broken)
+		resp, err = answer()
+		h.broken = ""
 	}
 	if err == nil {
-		if resp, err = answer(); err == nil {
-			c.Resp = resp
-		}
+		c.Resp = resp
 	}
 	c.Took, c.Err = h.l.Since(c.At), err
 	h.tell(c)
