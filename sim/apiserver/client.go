@@ -37,6 +37,8 @@ type Client struct {
 	limiter *rate.Limiter // nil: no limit
 	// watchers are those of single objects, by the group that they die with.
 	watchers []*groupWatchers
+	// told are the objects of which the last answer is true until told otherwise.
+	told map[subject]struct{}
 }
 
 // Node returns the name of the node that the client belongs to.

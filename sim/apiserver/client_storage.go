@@ -34,7 +34,7 @@ func (c *Client) UpdateCSINode(ctx context.Context, node *storagev1.CSINode) (*s
 
 // GetCSIDriver returns what a driver wants. Errors: NotFound.
 func (c *Client) GetCSIDriver(ctx context.Context, name string) (*storagev1.CSIDriver, error) {
-	return call(ctx, c, wire.Request{Verb: "get", Resource: "csidrivers", Name: name}, func(s *store.Store, _ time.Time) (*storagev1.CSIDriver, error) {
+	return callKnown(ctx, c, wire.Request{Verb: "get", Resource: "csidrivers", Name: name}, subject{KindCSIDriver, "", name}, func(s *store.Store) (*storagev1.CSIDriver, error) {
 		return as[*storagev1.CSIDriver](s.Get(KindCSIDriver, "", name))
 	})
 }

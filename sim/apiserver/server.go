@@ -61,6 +61,7 @@ type Server struct {
 	watches *hub
 	tokens  Tokens
 	faults  *wire.Faults
+	askers  askers
 	by      string // the node whose request is being served
 	// component is the same of a component's.
 	component string
@@ -379,6 +380,7 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 // called.
 func (s *Server) AddFault(f wire.Fault) (remove func()) {
 	drop := s.faults.Add(f)
+	s.allUntold()
 	s.watches.review()
 	return func() {
 		if drop() {

@@ -250,14 +250,16 @@ func (c *Client) DeleteResourceSlices(ctx context.Context, nodeName, driver stri
 
 // GetPersistentVolumeClaim returns a claim. Errors: NotFound.
 func (c *Client) GetPersistentVolumeClaim(ctx context.Context, namespace, name string) (*v1.PersistentVolumeClaim, error) {
-	return call(ctx, c, wire.Request{Verb: "get", Resource: "persistentvolumeclaims", Namespace: namespace, Name: name}, func(s *store.Store, _ time.Time) (*v1.PersistentVolumeClaim, error) {
+	r := wire.Request{Verb: "get", Resource: "persistentvolumeclaims", Namespace: namespace, Name: name}
+	return callKnown(ctx, c, r, subject{KindPersistentVolumeClaim, namespace, name}, func(s *store.Store) (*v1.PersistentVolumeClaim, error) {
 		return as[*v1.PersistentVolumeClaim](s.Get(KindPersistentVolumeClaim, namespace, name))
 	})
 }
 
 // GetPersistentVolume returns a volume. Errors: NotFound.
 func (c *Client) GetPersistentVolume(ctx context.Context, name string) (*v1.PersistentVolume, error) {
-	return call(ctx, c, wire.Request{Verb: "get", Resource: "persistentvolumes", Name: name}, func(s *store.Store, _ time.Time) (*v1.PersistentVolume, error) {
+	r := wire.Request{Verb: "get", Resource: "persistentvolumes", Name: name}
+	return callKnown(ctx, c, r, subject{KindPersistentVolume, "", name}, func(s *store.Store) (*v1.PersistentVolume, error) {
 		return as[*v1.PersistentVolume](s.Get(KindPersistentVolume, "", name))
 	})
 }

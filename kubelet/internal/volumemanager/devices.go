@@ -21,7 +21,8 @@ type driverVolume struct {
 	device *device // nil of a pod's own volume
 	pv     *v1.PersistentVolume
 	// disk is the name of the volume's directory: that of the PersistentVolume.
-	disk string
+	disk      string
+	claimName string // "": it is of none
 	// readOnly is as the pod uses the claim, republish as the driver wants it.
 	readOnly, republish bool
 	// reconstructed: an earlier kubelet mounted it, so that failures to do so again leave
@@ -409,6 +410,9 @@ func (m *Manager) wantDriven(p *podVolumes, spec *v1.Volume, plugin volume.Devic
 	}
 	d := v.driver
 	d.pv, d.readOnly, d.republish, d.claim = a.pv, a.readOnly, a.facts.Republish, grown(a.pv, a.claim, a.readOnly)
+	if a.claim != nil {
+		d.claimName = a.claim.Name
+	}
 	v.spec, v.desired = spec, true
 	if a.pv == nil {
 		v.path = plugin.Path(p.uid, spec)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/drydock-sim/drydock/ground/loop"
 )
 
@@ -59,12 +61,34 @@ func (w *work) elide(passes *loop.Periodic) {
 	passes.Elide(w)
 }
 
+// Told is an API that tells of changes: it knows whether it would answer as it did last when
+// it was asked for an object.
+type Told interface {
+	ClaimStillTrue(namespace, name string) bool
+	VolumeStillTrue(name string) bool
+	DriverStillTrue(name string) bool
+}
+
+// stillTrue reports whether what the API says of a driver's volume is what it said when it was
+// asked last, so that a sync need not ask again.
+func (m *Manager) stillTrue(pod *v1.Pod, v *podVolume) bool {
+	d := v.driver
+	if m.told == nil || d.republish || d.claim != nil || v.spec == nil {
+		return false
+	}
+	if d.pv == nil {
+		return v.spec.CSI != nil && m.told.DriverStillTrue(v.spec.CSI.Driver)
+	}
+	return m.told.ClaimStillTrue(pod.Namespace, d.claimName) && m.told.VolumeStillTrue(d.pv.Name) && m.told.DriverStillTrue(d.pv.Spec.CSI.Driver)
+}
+
 // elide has the loops' passes left out that have nothing to do, and whoever waits
 // for a pod's volumes look only when something of them has changed.
 func (m *Manager) elide() {
 	if !m.l.Elides() {
 		return
 	}
+	m.told, _ = m.o.Claims.(Told)
 	m.populating.elide(m.populator)
 	m.reconciling.elide(m.reconciler)
 	m.idle = func(ctx context.Context, w *waiter) error { return w.changed.Wait(ctx) }

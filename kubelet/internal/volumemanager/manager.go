@@ -108,6 +108,7 @@ type Manager struct {
 	// of the volumes have to be attached only the node's status tells.
 	unsynced              bool
 	populator, reconciler *loop.Periodic
+	told                  Told // nil: nobody tells
 	// populating and reconciling are when there is something for the two loops to do.
 	populating, reconciling work
 	// idle waits until a waiter could see something new; nil: it looks at each of
@@ -312,7 +313,7 @@ func (m *Manager) Settled(pod *v1.Pod) bool {
 	}
 	for _, v := range p.volumes {
 		// What the API says of a driver's volume is asked for at each sync.
-		if v.running || v.remount || v.desired != (v.state == mounted) || v.driver != nil {
+		if v.running || v.remount || v.desired != (v.state == mounted) || v.driver != nil && !m.stillTrue(pod, v) {
 			return false
 		}
 		r, ok := v.plugin.(volume.Remounter)
@@ -337,7 +338,7 @@ func (m *Manager) Fixed(pod *v1.Pod) bool {
 	if p == nil {
 		return false
 	}
-	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool { _, ok := v.plugin.(volume.Remounter); return ok })
+	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool { _, ok := v.plugin.(volume.Remounter); return ok || v.driver != nil })
 }
 
 // Metrics is what a volume holds.

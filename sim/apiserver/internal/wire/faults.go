@@ -85,6 +85,9 @@ type Faults struct {
 // NewFaults returns faults whose chances are drawn on a loop.
 func NewFaults(l *loop.Loop) *Faults { return &Faults{l: l} }
 
+// Any reports whether there are faults.
+func (fs *Faults) Any() bool { return len(fs.list) > 0 }
+
 // FateOf combines the faults that hit a request of a node or a component.
 func (fs *Faults) FateOf(who string, r *Request) Fate {
 	var out Fate
