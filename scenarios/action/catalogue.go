@@ -36,6 +36,7 @@ func Catalogue() []Kind {
 		kind[StopKubelet](),
 		kind[StopRuntime](),
 		kind[StopSandbox](),
+		kind[Storage](),
 		kind[Template](),
 		kind[Uncordon](),
 		kind[Usage](),

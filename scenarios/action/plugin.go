@@ -41,15 +41,17 @@ type Plugin struct {
 // PluginFailure is what goes wrong with calls to a plugin. It has at least one of error, claimError and latency.
 type PluginFailure struct {
 	// The method. Of a device plugin it is Allocate unless said.
-	Method string `json:"method,omitempty" enum:"Allocate,GetPreferredAllocation,PreStartContainer,GetDevicePluginOptions,NodePrepareResources,NodeUnprepareResources"`
+	Method string `json:"method,omitempty" enum:"Allocate,GetPreferredAllocation,PreStartContainer,GetDevicePluginOptions,NodePrepareResources,NodeUnprepareResources,NodeStageVolume,NodeUnstageVolume,NodePublishVolume,NodeUnpublishVolume,NodeExpandVolume,NodeGetVolumeStats,NodeGetInfo,CreateVolume,DeleteVolume,ControllerPublishVolume,ControllerUnpublishVolume,ControllerExpandVolume"`
 	// Hits only calls whose request has this text, as JSON.
 	Match string `json:"match,omitempty"`
 	// The error that calls fail with: a gRPC code, or a code and a message.
 	Error *CRIError `json:"error,omitempty"`
 	// The error that a driver of DRA tells of each claim of a call, which goes well otherwise.
 	ClaimError string `json:"claimError,omitempty"`
-	// How long calls take: a time or a range.
+	// How long calls take: a time or a range. A call that hangs takes longer than its caller waits.
 	Latency *value.Range `json:"latency,omitempty"`
+	// The call takes effect first; then it takes its time, and fails.
+	TakesEffect bool `json:"takesEffect,omitempty"`
 	// The first call that it hits, counted from 1.
 	Nth int `json:"nth,omitempty"`
 	// How many calls it hits from there on. All unless said.
@@ -63,6 +65,11 @@ func DeviceMethods() []string {
 
 // DRAMethods are those that kubelets call of drivers of DRA.
 func DRAMethods() []string { return []string{"NodePrepareResources", "NodeUnprepareResources"} }
+
+// CSIMethods are those that kubelets call of drivers of CSI.
+func CSIMethods() []string {
+	return []string{"NodeStageVolume", "NodeUnstageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeExpandVolume", "NodeGetVolumeStats", "NodeGetInfo"}
+}
 
 // CheckFor wants an effect, and a method that there is.
 func (f *PluginFailure) CheckFor(at decode.Place, methods []string) {
@@ -109,7 +116,7 @@ func (a *Plugin) Check(at Place) {
 	case (a.Resource == "") == (a.Driver == ""):
 		at.Errorf("needs a resource or a driver")
 	case a.Driver != "":
-		methods = DRAMethods()
+		methods = slices.Concat(DRAMethods(), CSIMethods())
 	}
 	if f := a.Fail; f != nil {
 		f.CheckFor(at.Field("fail"), methods)
@@ -230,7 +237,7 @@ func (e *CRIError) status() codes.Code {
 
 // Rule is the failure as a host takes it, for a plugin's name.
 func (f *PluginFailure) Rule(plugin string) plugins.Rule {
-	r := plugins.Rule{Plugin: plugin, Method: f.Method, Match: f.Match, Skip: max(f.Nth-1, 0), Times: -1, Code: codes.OK, ClaimError: f.ClaimError}
+	r := plugins.Rule{Plugin: plugin, Method: f.Method, Match: f.Match, Skip: max(f.Nth-1, 0), Times: -1, Code: codes.OK, ClaimError: f.ClaimError, Late: f.TakesEffect}
 	if f.Count > 0 {
 		r.Times = f.Count
 	}

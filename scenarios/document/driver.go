@@ -15,6 +15,8 @@ import (
 type Driver struct {
 	// The driver's name, as classes, slices and volumes have it ("gpu.example.com").
 	Name string `json:"name" required:""`
+	// A driver of CSI, which mounts volumes.
+	CSI *CSIDriver `json:"csi,omitempty"`
 	// A driver of dynamic resource allocation (DRA).
 	DRA *DRADriver `json:"dra,omitempty"`
 	// What goes wrong with the kubelet's calls from the start; the action `plugin` does the same later.
@@ -23,8 +25,11 @@ type Driver struct {
 
 // kind is what the driver is; nil: nothing says so.
 func (d *Driver) kind() driverKind {
-	if d.DRA != nil {
+	switch {
+	case d.DRA != nil:
 		return d.DRA
+	case d.CSI != nil:
+		return d.CSI
 	}
 	return nil
 }
@@ -32,7 +37,7 @@ func (d *Driver) kind() driverKind {
 // driverKind is the part of a driver that says its type.
 type driverKind interface {
 	// plugin is the driver on a node.
-	plugin(name, node string) plugins.Driver
+	plugin(name string, n *sim.Node) plugins.Driver
 	// methods are those that kubelets call.
 	methods() []string
 }
@@ -50,8 +55,11 @@ func (g *NodeGroup) checkDrivers(at decode.Place) {
 		}
 		k := d.kind()
 		if k == nil {
-			at.Errorf("needs the driver's type: dra")
+			at.Errorf("needs the driver's type: csi or dra")
 			continue
+		}
+		if d.CSI != nil && d.DRA != nil {
+			at.Errorf("csi and dra exclude each other: one driver has one type")
 		}
 		checkFailures(at.Field("fail"), d.Fail, k.methods())
 	}
@@ -78,7 +86,7 @@ func (g *NodeGroup) StartPlugins(n *sim.Node) {
 	for i := range g.Drivers {
 		d := &g.Drivers[i]
 		addFailures(h, d.Name, d.Fail)
-		h.StartDriver(d.kind().plugin(d.Name, n.Name()))
+		h.StartDriver(d.kind().plugin(d.Name, n))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
+	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
@@ -132,7 +133,7 @@ func refused(at decode.Place, s *resourcev1.ResourceSlice) {
 
 func (d *DRADriver) methods() []string { return action.DRAMethods() }
 
-func (d *DRADriver) plugin(name, _ string) plugins.Driver {
+func (d *DRADriver) plugin(name string, _ *sim.Node) plugins.Driver {
 	reaction := plugins.TaintNoSchedule
 	if d.Unhealthy != "" {
 		reaction = plugins.Reaction(d.Unhealthy)

@@ -56,6 +56,8 @@ type Spec struct {
 	Duration time.Duration `json:"duration,omitempty"`
 	// The nodes, in groups of equal ones.
 	Nodes []NodeGroup `json:"nodes" required:""`
+	// What is behind the nodes' drivers of CSI.
+	Storage []Storage `json:"storage,omitempty"`
 	// How a kubelet that exits by itself comes back: `{after: 10s}` or `never`. `{after: 10s}` unless said.
 	KubeletRestart *KubeletRestart `json:"kubeletRestart,omitempty"`
 	// How the Kubernetes API behaves.
@@ -106,4 +108,7 @@ func (s *Scenario) PodCount() int {
 }
 
 // Check checks what no image knows alone.
-func (s *Spec) Check(at decode.Place) { checkImages(at.Field("images"), s.Images) }
+func (s *Spec) Check(at decode.Place) {
+	checkImages(at.Field("images"), s.Images)
+	s.checkStorage(at.Field("storage"))
+}

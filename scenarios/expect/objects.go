@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,6 +37,8 @@ const (
 	KindPersistentVolume        Kind = "persistentVolume"        // *v1.PersistentVolume
 	KindResourceClaim           Kind = "resourceClaim"           // *resourcev1.ResourceClaim
 	KindResourceSlice           Kind = "resourceSlice"           // *resourcev1.ResourceSlice
+	KindVolumeAttachment        Kind = "volumeAttachment"        // *storagev1.VolumeAttachment
+	KindCSINode                 Kind = "csiNode"                 // *storagev1.CSINode
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -83,6 +86,8 @@ func objectKinds() []objectKind {
 		{KindPersistentVolume, "persistentVolume", "persistentVolumes", "PersistentVolumes", reflect.TypeFor[v1.PersistentVolume](), true},
 		{KindResourceClaim, "resourceClaim", "resourceClaims", "ResourceClaims", reflect.TypeFor[resourcev1.ResourceClaim](), false},
 		{KindResourceSlice, "resourceSlice", "resourceSlices", "ResourceSlices", reflect.TypeFor[resourcev1.ResourceSlice](), true},
+		{KindVolumeAttachment, "volumeAttachment", "volumeAttachments", "VolumeAttachments", reflect.TypeFor[storagev1.VolumeAttachment](), true},
+		{KindCSINode, "csiNode", "csiNodes", "CSINodes", reflect.TypeFor[storagev1.CSINode](), true},
 	}
 }
 

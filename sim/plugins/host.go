@@ -110,6 +110,15 @@ func call[Resp proto.Message](h *Host, ctx context.Context, plugin, method strin
 	return resp, err
 }
 
+// rule has the first rule that holds for a stream act on it. The error is the stream's end.
+func (h *Host) rule(ctx context.Context, plugin, method string, req proto.Message) error {
+	r := h.match(plugin, method, func() string { return protojson.Format(req) })
+	if r == nil {
+		return nil
+	}
+	return r.act(ctx, h.l)
+}
+
 func (h *Host) tell(c Call) {
 	if h.observe != nil {
 		h.observe(c)

@@ -64,6 +64,10 @@ func (p *performance) build() error {
 	p.engine = expect.New(compiled, p.state, expect.Options{})
 	p.watch()
 	p.watchNamed()
+	p.warnOfClaims()
+	if err := p.addStorage(); err != nil {
+		return err
+	}
 	if err := p.addNodes(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -235,6 +236,8 @@ func expectKinds() map[expect.Kind]kind {
 		expect.KindService:                 kindOf[*v1.Service](apiserver.KindService),
 		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
 		expect.KindPersistentVolumeClaim:   kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
+		expect.KindVolumeAttachment:        kindOf[*storagev1.VolumeAttachment](apiserver.KindVolumeAttachment),
+		expect.KindCSINode:                 kindOf[*storagev1.CSINode](apiserver.KindCSINode),
 		expect.KindResourceClaim:           kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
 		expect.KindResourceSlice:           kindOf[*resourcev1.ResourceSlice](apiserver.KindResourceSlice),
 		expect.KindPersistentVolume:        kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
