@@ -25,7 +25,7 @@ func customResourceDefinition() *kind.Info {
 		ShortNames: []string{"crd", "crds"}, Categories: []string{"api-extensions"},
 		Meta: kind.MetaLeft,
 		Strategy: &kind.Typed[definition, *definition]{
-			Defaults: apiextensionsv1.SetDefaults_CustomResourceDefinition,
+			Defaults: apiextensionsv1.SetObjectDefaults_CustomResourceDefinition,
 			Halves: kind.SpecAndStatus(func(d *definition) (*apiextensionsv1.CustomResourceDefinitionSpec, *apiextensionsv1.CustomResourceDefinitionStatus) {
 				return &d.Spec, &d.Status
 			}),
