@@ -159,12 +159,12 @@ func (s *storage) shown(ctx context.Context, out runtime.Object, err error) (run
 }
 
 // Convert implements Webhooks.
-func (HTTPWebhooks) Convert(ctx context.Context, hook *apiextensionsv1.WebhookConversion, ask *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionResponse, error) {
+func (w HTTPWebhooks) Convert(ctx context.Context, hook *apiextensionsv1.WebhookConversion, ask *apiextensionsv1.ConversionReview) (*apiextensionsv1.ConversionResponse, error) {
 	to, err := conversionAddress(hook.ClientConfig)
 	if err != nil {
 		return nil, err
 	}
-	if s := hook.ClientConfig.Service; s != nil {
+	if s := hook.ClientConfig.Service; s != nil && w.Transport == nil {
 		return nil, &url.Error{Op: "Post", URL: to.String(), Err: fmt.Errorf("service %q can't be reached", s.Name)}
 	}
 	sent := *ask
@@ -172,7 +172,7 @@ func (HTTPWebhooks) Convert(ctx context.Context, hook *apiextensionsv1.WebhookCo
 		sent.APIVersion = "apiextensions.k8s.io/v1beta1" // says the same
 	}
 	review := &apiextensionsv1.ConversionReview{}
-	if err := post(ctx, to.String(), hook.ClientConfig.CABundle, &sent, review); err != nil {
+	if err := w.post(ctx, to.String(), hook.ClientConfig.CABundle, &sent, review); err != nil {
 		return nil, err
 	}
 	if have := review.GroupVersionKind(); have.GroupVersion().String() != sent.APIVersion || have.Kind != sent.Kind {

@@ -54,20 +54,24 @@ func (f *Facade) callWebhooks(ctx context.Context, calls *apiserver.WebhookCalls
 }
 
 // HTTPWebhooks call webhooks over HTTPS, as kube-apiserver does. Services of a simulated
-// cluster can't be reached.
-type HTTPWebhooks struct{}
+// cluster can't be reached by sockets.
+type HTTPWebhooks struct {
+	// Transport, if set, is the way to webhooks in the place of sockets. Services are
+	// called by it, too, at name.namespace.svc, whether or not they have endpoints.
+	Transport http.RoundTripper
+}
 
 // maxAnswer bounds a webhook's answer.
 const maxAnswer = 3 << 20
 
 // Call implements Webhooks.
-func (HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionResponse, error) {
+func (w HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionResponse, error) {
 	if t := call.Hook.TimeoutSeconds; t != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(*t)*time.Second)
 		defer cancel()
 	}
-	review, err := ask(ctx, call)
+	review, err := w.ask(ctx, call)
 	if err != nil {
 		return nil, fmt.Errorf("failed to call webhook: %w", err)
 	}
@@ -84,7 +88,7 @@ func (HTTPWebhooks) Call(ctx context.Context, call *apiserver.WebhookCall) (*adm
 }
 
 // ask sends a review to its webhook and returns what comes back.
-func ask(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionReview, error) {
+func (w HTTPWebhooks) ask(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.AdmissionReview, error) {
 	to, err := addressOf(call.Hook.ClientConfig)
 	if err != nil {
 		return nil, err
@@ -94,18 +98,18 @@ func ask(ctx context.Context, call *apiserver.WebhookCall) (*admissionv1.Admissi
 		q.Set("timeout", strconv.Itoa(int(*t))+"s")
 		to.RawQuery = q.Encode()
 	}
-	if call.Unreachable != "" {
+	if call.Unreachable != "" && w.Transport == nil {
 		return nil, &url.Error{Op: "Post", URL: to.String(), Err: errors.New(call.Unreachable)}
 	}
 	sent, review := *call.Review, &admissionv1.AdmissionReview{}
 	if !slices.Contains(call.Hook.AdmissionReviewVersions, "v1") {
 		sent.APIVersion = "admission.k8s.io/v1beta1" // says the same
 	}
-	return review, post(ctx, to.String(), call.Hook.ClientConfig.CABundle, &sent, review)
+	return review, w.post(ctx, to.String(), call.Hook.ClientConfig.CABundle, &sent, review)
 }
 
 // post sends a review to a webhook and reads what comes back.
-func post(ctx context.Context, to string, ca []byte, review, answer any) error {
+func (w HTTPWebhooks) post(ctx context.Context, to string, ca []byte, review, answer any) error {
 	body, err := json.Marshal(review)
 	if err != nil {
 		return err
@@ -116,7 +120,7 @@ func post(ctx context.Context, to string, ca []byte, review, answer any) error {
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	client, err := clientOf(ca)
+	client, err := w.clientOf(ca)
 	if err != nil {
 		return err
 	}
@@ -159,7 +163,11 @@ func addressOf(c admissionregistrationv1.WebhookClientConfig) (*url.URL, error) 
 }
 
 // clientOf is a client that trusts whom the webhook's configuration says.
-func clientOf(ca []byte) (*http.Client, error) {
+func (w HTTPWebhooks) clientOf(ca []byte) (*http.Client, error) {
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if w.Transport != nil {
+		return &http.Client{Transport: w.Transport, CheckRedirect: stay}, nil
+	}
 	trust := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(ca) > 0 {
 		trust.RootCAs = x509.NewCertPool()
@@ -168,7 +176,6 @@ func clientOf(ca []byte) (*http.Client, error) {
 		}
 	}
 	return &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true}, CheckRedirect: stay,
 	}, nil
 }
