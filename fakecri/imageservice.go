@@ -62,7 +62,12 @@ func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, aut
 			return status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", sub.Image, err)
 		}
 		return nil
-	}, func(ctx context.Context) (string, error) { return c.r.life.PullImage(ctx, &sub, name, auth) })
+	}, func(ctx context.Context) (string, error) {
+		if f := c.r.opts.NonRoot; f != nil && md != nil && f(md, sub.Image) {
+			c.r.images.AssumeUser(name)
+		}
+		return c.r.life.PullImage(ctx, &sub, name, auth)
+	})
 }
 
 // RemoveImage removes an image with all its names. What isn't present is no

@@ -57,6 +57,7 @@ type kept struct {
 
 	Handlers  []string
 	Streaming StreamingServer
+	NonRoot   func(pod *runtimeapi.PodSandboxMetadata, image string) bool
 }
 
 // New returns a runtime whose daemon is down. It panics on options that
@@ -72,7 +73,7 @@ func New(opts Options) *Runtime {
 	l, o := opts.Loop, &opts
 	r := &Runtime{l: l, opts: kept{
 		Name: o.Name, Version: o.Version, Node: o.Node, PodCIDR: o.PodCIDR, SandboxImage: o.SandboxImage,
-		ImageFilesystem: o.ImageFilesystem, ContainerFilesystem: o.ContainerFilesystem, Handlers: o.Handlers, Streaming: o.Streaming,
+		ImageFilesystem: o.ImageFilesystem, ContainerFilesystem: o.ContainerFilesystem, Handlers: o.Handlers, Streaming: o.Streaming, NonRoot: o.NonRoot,
 	}}
 	r.warner = &records.Warner{To: o.Warn}
 	r.files = hostfiles.New(l, o.FS, o.Host)

@@ -170,7 +170,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	rt.PodCIDR = podCIDR(index)
 	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
 	rt.Far = &services{n: n}
-	rt.Ends, rt.Execs, rt.Unknown, rt.Unserved = n.ends, n.execs, n.unknownImage, n.unserved
+	rt.Ends, rt.Execs, rt.NonRoot, rt.Unknown, rt.Unserved = n.ends, n.execs, n.nonRoot, n.unknownImage, n.unserved
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees
 	rt.NodeIP, rt.Memory, rt.CPUs = n.machine.NodeIP(), n.machine.capacity.Memory().Value(), int(n.machine.capacity.Cpu().Value())
 	rt.System = fakecri.SystemUsage{Memory: opts.Usage.Memory, CPU: opts.Usage.CPU, PIDs: opts.Usage.PIDs}

@@ -66,7 +66,12 @@ func checkManifest(at decode.Place) {
 
 // Do applies the objects one after another, and ends at the first that the API
 // refuses.
-func (a *Apply) Do(s Stage) error { return applyAll(s, a.Objects, false) }
+func (a *Apply) Do(s Stage) error {
+	if err := applyAll(s, a.Objects, false); err != nil {
+		return err
+	}
+	return applyImplied(s, a.Objects)
+}
 
 // definitionTime is more than what a definition takes to be established.
 const definitionTime = 10 * time.Millisecond

@@ -49,6 +49,18 @@ func (u users) Home(uid int) string {
 	return "/"
 }
 
+// assumedUser is the user of an image of which nothing is known but that it isn't root's: that
+// of distroless images.
+const assumedUser = "65532"
+
+// AssumeUser gives an image a user, before it is pulled, unless the catalogue has it or
+// something is known of it.
+func (r *Store) AssumeUser(name string) {
+	if src := r.Source(name); src != nil && !src.Listed && src.Known == nil && src.User == "" {
+		src.User = assumedUser
+	}
+}
+
 // noSuchName is containerd's error for a user or group that the image has not.
 func noSuchName(id, what string) error {
 	return fmt.Errorf("failed to create containerd container: mount callback failed on /var/lib/containerd/tmpmounts/containerd-mount%s: no %s found", id[:9], what)

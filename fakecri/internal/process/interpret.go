@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"path"
+	"slices"
+	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -59,7 +61,7 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		return program.DefaultBehaviour, !src.States(argv[0]) || trees.Has(path.Base(argv[0]))
 	// An image with other commands than its tree's is not closed: what it has besides
 	// is not known, and its default behaviour is to run.
-	case trees.Runs(argv[0]):
+	case trees.Runs(argv[0]) && !copiesUnknown(c, argv):
 		return program.DefaultBehaviour, true
 	case src.Runs(argv): // but with something that nobody knows
 	case src.Known != nil && src.Known.Closed:
@@ -73,6 +75,21 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 		r.Warner.WarnScript(c, argv)
 	}
 	return r.unknown(c), false
+}
+
+// copiesUnknown reports whether a container does nothing but copy files of an image of which
+// nothing is known, as init containers do that hand a program to others: there is nothing to
+// copy, and that must not keep its pod from starting. Files of volumes are copied.
+func copiesUnknown(c *records.Container, argv []string) bool {
+	src := c.Image.Source
+	if path.Base(argv[0]) != "cp" || src.Listed || src.Known != nil || len(argv) < 3 {
+		return false
+	}
+	return slices.ContainsFunc(argv[1:len(argv)-1], func(file string) bool {
+		return !strings.HasPrefix(file, "-") && !slices.ContainsFunc(c.Config.Mounts, func(m *runtimeapi.Mount) bool {
+			return strings.HasPrefix(file+"/", m.ContainerPath+"/")
+		})
+	})
 }
 
 // AsProcess reports whether a container whose behaviour is known without running

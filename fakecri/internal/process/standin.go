@@ -88,7 +88,7 @@ func (r *Runner) runTool(ctx context.Context, in *records.Interpreted, p *kernel
 }
 
 // serverOf is what a process does that runs the image's server, or as the container's
-// first one a program that nobody knows; nil of any other, and beside a stated program.
+// first one, or as an image's entrypoint, a program that nobody knows; nil of any other, and beside a stated program.
 func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.Behaviour {
 	if in.Stated != nil {
 		return nil
@@ -99,12 +99,22 @@ func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.B
 			return b
 		}
 	}
-	if p != in.Kernel.First() {
+	if p != in.Kernel.First() && !isEntrypoint(p.Argv[0]) {
 		return nil
 	}
 	b := r.unknown(c)
 	r.tellUnknown(c, b)
 	return b
+}
+
+// isEntrypoint reports whether a command is by its name the script that an image's own program
+// is started by: a container's script that ends with it goes on for as long as that.
+func isEntrypoint(name string) bool {
+	switch path.Base(name) {
+	case "docker-entrypoint.sh", "entrypoint.sh", "docker-entrypoint", "entrypoint":
+		return true
+	}
+	return false
 }
 
 // serve has a process do what a behaviour says, as a stated program.
