@@ -111,6 +111,7 @@ func New(opts Options) *Server {
 		stats:  stats.New(opts.Loop.UnixNano()),
 	}
 	s.tokens.srv = s
+	s.askers.s = s
 	s.notes = kind.NewNotes(s.store.Kinds())
 	s.countKinds()
 	s.expire = s.l.Root().NewTimer("event expiry", s.expireEvents)
@@ -380,7 +381,7 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 // called.
 func (s *Server) AddFault(f wire.Fault) (remove func()) {
 	drop := s.faults.Add(f)
-	s.allUntold()
+	s.askers.allUntold()
 	s.watches.review()
 	return func() {
 		if drop() {

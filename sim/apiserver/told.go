@@ -23,6 +23,7 @@ type subject struct {
 // askers are the clients that know what they were told of objects to be true. It belongs to the
 // server's loop.
 type askers struct {
+	s  *Server
 	of map[subject][]*peer
 	on bool // the store's changes are listened to
 }
@@ -56,7 +57,7 @@ type known[T any] struct {
 func callKnown[T any](ctx context.Context, c *Client, r wire.Request, x subject, get func(s *store.Store) (T, error)) (T, error) {
 	a, err := call(ctx, c, r, func(s *store.Store, _ time.Time) (known[T], error) {
 		v, err := get(s)
-		return known[T]{v, err == nil && c.srv.asked(c.peer, x)}, err
+		return known[T]{v, err == nil && c.srv.askers.note(c.peer, x)}, err
 	})
 	if a.told {
 		c.know(x)
@@ -74,42 +75,43 @@ func (c *Client) know(x subject) {
 	c.told[x] = struct{}{}
 }
 
-// asked notes who asked for an object, on the server's loop. It reports whether the client is
+// note keeps who asked for an object, on the server's loop. It reports whether the client is
 // told of changes: not while requests may go wrong or cost something.
-func (s *Server) asked(p *peer, x subject) bool {
+func (a *askers) note(p *peer, x subject) bool {
+	s := a.s
 	if s.opts.Load != nil || s.faults.Any() || !s.l.Elides() {
 		return false
 	}
-	if !s.askers.on {
-		s.askers.on, s.askers.of = true, map[subject][]*peer{}
-		s.OnChange(func(ch Change) { s.untold(subject{ch.Kind, ch.New.GetNamespace(), ch.New.GetName()}) }, KindPersistentVolumeClaim, KindPersistentVolume, KindCSIDriver)
+	if !a.on {
+		a.on, a.of = true, map[subject][]*peer{}
+		s.OnChange(func(ch Change) { a.untold(subject{ch.Kind, ch.New.GetNamespace(), ch.New.GetName()}) }, KindPersistentVolumeClaim, KindPersistentVolume, KindCSIDriver)
 	}
-	if !slices.Contains(s.askers.of[x], p) {
-		s.askers.of[x] = append(s.askers.of[x], p)
+	if !slices.Contains(a.of[x], p) {
+		a.of[x] = append(a.of[x], p)
 	}
 	return true
 }
 
 // untold has clients no longer rely on what they know of an object. The message comes after
 // answers that were given before.
-func (s *Server) untold(x subject) {
-	list, ok := s.askers.of[x]
+func (a *askers) untold(x subject) {
+	list, ok := a.of[x]
 	if !ok {
 		return
 	}
-	delete(s.askers.of, x)
+	delete(a.of, x)
 	for _, p := range list {
-		s.reply(p, s.opts.LatencyMax, func() { delete(p.c.told, x) })
+		a.s.reply(p, a.s.opts.LatencyMax, func() { delete(p.c.told, x) })
 	}
 }
 
 // allUntold has clients rely on nothing: requests may go wrong from now on.
-func (s *Server) allUntold() {
-	if len(s.askers.of) == 0 {
+func (a *askers) allUntold() {
+	if len(a.of) == 0 {
 		return
 	}
-	clear(s.askers.of)
-	for _, p := range s.watches.all {
-		s.reply(p, s.opts.LatencyMax, func() { clear(p.c.told) })
+	clear(a.of)
+	for _, p := range a.s.watches.all {
+		a.s.reply(p, a.s.opts.LatencyMax, func() { clear(p.c.told) })
 	}
 }

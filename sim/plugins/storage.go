@@ -192,7 +192,7 @@ func (s *Storage) CreateVolume(ctx context.Context, handle string, size int64, z
 func (s *Storage) DeleteVolume(ctx context.Context, handle string) error {
 	return s.call(ctx, deleteVolume, handle, func() error {
 		if v := s.volumes[handle]; v != nil && len(v.attached) > 0 {
-			return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %q", handle, slices.Sorted(maps.Keys(v.attached)))
+			return status.Errorf(codes.FailedPrecondition, "volume %s is attached to %q", handle, slices.Sorted(maps.Keys(v.attached))) //drydock:unordered sorted
 		}
 		delete(s.volumes, handle)
 		return nil

@@ -30,7 +30,7 @@ func (s *Store) Bind(now time.Time, namespace, name, node string, binding metav1
 	if chain := s.plugins.Chain(admissionv1.Create, kinds.Binding, "binding"); !chain.Idle() {
 		b := &v1.Binding{ObjectMeta: binding, Target: v1.ObjectReference{Kind: string(kinds.Node), Name: node}}
 		b.Namespace, b.Name = namespace, name
-		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenBinding(in), b, nil, "binding")); err != nil {
+		if err := admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenBinding(in), b, nil, "binding")); err != nil {
 			return nil, err
 		}
 		binding, node = b.ObjectMeta, b.Target.Name

@@ -39,7 +39,7 @@ func (s *Store) Evict(now time.Time, namespace, name string, opts metav1.DeleteO
 	}
 	if chain := s.plugins.Chain(admissionv1.Create, kinds.Eviction, "eviction"); !chain.Idle() {
 		e := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, DeleteOptions: &opts}
-		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenEviction(s.info(kinds.Pod)), e, nil, "eviction")); err != nil {
+		if err := admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenEviction(s.info(kinds.Pod)), e, nil, "eviction")); err != nil {
 			return err
 		}
 		if e.DeleteOptions != nil {

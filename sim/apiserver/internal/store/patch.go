@@ -57,7 +57,7 @@ func (s *Store) Patch(now time.Time, k kind.Kind, namespace, name string, pt typ
 	if obj.GetName() != name || obj.GetNamespace() != old.GetNamespace() {
 		return nil, apierrors.NewBadRequest("the name and the namespace of an object cannot be patched")
 	}
-	return s.update(now, obj, sub, "patch")
+	return s.update(now, obj, sub, "patch", false)
 }
 
 // applyPatch returns the object's JSON with the patch applied. Errors: BadRequest,

@@ -64,7 +64,7 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 	if err := checkVersion(in, old, scale); err != nil {
 		return nil, err
 	}
-	if scale, err = s.admitScale(now, in, scale); err != nil {
+	if scale, err = admitScale(s, now, in, scale); err != nil {
 		return nil, err
 	}
 	if scale.Spec.Replicas < 0 {
@@ -89,7 +89,7 @@ func (s *Store) UpdateScale(now time.Time, k kind.Kind, scale *autoscalingv1.Sca
 
 // admitScale has admission decide on a scale that is to take the stored one's place, and
 // returns what becomes of it.
-func (s *Store) admitScale(now time.Time, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
+func admitScale(s *Store, now time.Time, in *kind.Info, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
 	chain := s.plugins.Chain(admissionv1.Update, kinds.Scale, "scale")
 	if chain.Idle() {
 		return scale, nil
@@ -100,7 +100,7 @@ func (s *Store) admitScale(now time.Time, in *kind.Info, scale *autoscalingv1.Sc
 	}
 	row, scale := kinds.TakenScale(in), scale.DeepCopy()
 	old.SetGroupVersionKind(row.GroupVersionKind())
-	return scale, s.admitTaken(chain, s.request(now, admissionv1.Update, row, scale, old, "scale"))
+	return scale, admitTaken(chain, s.request(now, admissionv1.Update, row, scale, old, "scale"))
 }
 
 // customScale is GetScale of a custom resource.
@@ -121,7 +121,7 @@ func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, 
 	if in.Custom.Scale == nil {
 		return nil, errNoSubresource(in, "scale")
 	}
-	scale, err := s.admitScale(now, in, scale)
+	scale, err := admitScale(s, now, in, scale)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func updateCustomScale(s *Store, now time.Time, old kind.Object, in *kind.Info, 
 	if scale.ResourceVersion != "" {
 		obj.SetResourceVersion(scale.ResourceVersion)
 	}
-	made, err := s.updateAdmitted(now, obj, "update")
+	made, err := s.update(now, obj, "", "update", true)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 		return nil, nil, apierrors.NewInvalid(gk, "", errs)
 	}
 	if chain := s.plugins.Chain(admissionv1.Create, kinds.TokenRequest, "token"); !chain.Idle() {
-		if err := s.admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenTokenRequest(s.info(kinds.ServiceAccount)), out, nil, "token")); err != nil {
+		if err := admitTaken(chain, s.request(now, admissionv1.Create, kinds.TakenTokenRequest(s.info(kinds.ServiceAccount)), out, nil, "token")); err != nil {
 			return nil, nil, err
 		}
 		if errs := validateTokenRequest(out); len(errs) > 0 {

@@ -249,22 +249,17 @@ func (s *Store) Update(now time.Time, obj kind.Object, sub string) (kind.Object,
 			}
 		}
 	}
-	return s.update(now, obj.DeepCopyObject().(kind.Object), sub, "update")
+	return s.update(now, obj.DeepCopyObject().(kind.Object), sub, "update", false)
 }
 
 // Replace is Update of an object that was computed from the stored one, as a patch's
 // is: another UID is a change like others, which is Invalid. It takes obj over.
 func (s *Store) Replace(now time.Time, obj kind.Object, sub, verb string) (kind.Object, error) {
-	return s.update(now, obj, sub, verb)
-}
-
-// updateAdmitted is Replace of what admission has decided on in another form.
-func (s *Store) updateAdmitted(now time.Time, obj kind.Object, verb string) (kind.Object, error) {
-	return s.updateBy(now, obj, "", verb, true)
+	return s.update(now, obj, sub, verb, false)
 }
 
 // admitTaken has plugins change and judge what a subresource takes.
-func (s *Store) admitTaken(chain admission.Chain, r *admission.Request) error {
+func admitTaken(chain admission.Chain, r *admission.Request) error {
 	r.Object.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind())
 	if err := chain.Mutate(r); err != nil {
 		return err
@@ -273,12 +268,8 @@ func (s *Store) admitTaken(chain admission.Chain, r *admission.Request) error {
 }
 
 // update takes obj over. Custom resources are checked in the version in which they came.
-func (s *Store) update(now time.Time, obj kind.Object, sub, verb string) (kind.Object, error) {
-	return s.updateBy(now, obj, sub, verb, false)
-}
-
-// updateBy is update; admitted says that admission has decided.
-func (s *Store) updateBy(now time.Time, obj kind.Object, sub, verb string, admitted bool) (kind.Object, error) {
+// admitted says that admission has decided, on obj in another form.
+func (s *Store) update(now time.Time, obj kind.Object, sub, verb string, admitted bool) (kind.Object, error) {
 	in := s.rowOf(obj)
 	if in == nil {
 		return nil, errNotServed(obj)
@@ -297,7 +288,7 @@ func (s *Store) updateBy(now time.Time, obj kind.Object, sub, verb string, admit
 	if err != nil {
 		return nil, err
 	}
-	if err := s.decideUpdate(now, obj, old, in, sub, admitted); err != nil {
+	if err := decideUpdate(s, now, obj, old, in, sub, admitted); err != nil {
 		return nil, err
 	}
 	if obj, err = s.stored(obj, in); err != nil {
@@ -320,7 +311,7 @@ func (s *Store) updateBy(now time.Time, obj kind.Object, sub, verb string, admit
 }
 
 // decideUpdate makes obj what is to take old's place, and checks it (BeforeUpdate).
-func (s *Store) decideUpdate(now time.Time, obj, old kind.Object, in *kind.Info, sub string, admitted bool) error {
+func decideUpdate(s *Store, now time.Time, obj, old kind.Object, in *kind.Info, sub string, admitted bool) error {
 	obj.GetObjectKind().SetGroupVersionKind(in.GroupVersionKind())
 	obj.SetResourceVersion(old.GetResourceVersion())
 	obj.SetGeneration(old.GetGeneration())

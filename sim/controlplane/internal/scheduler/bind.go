@@ -59,8 +59,8 @@ func (p *pump) work(ctx context.Context) {
 func (s *Scheduler) bind(q *queued, a *assumption) {
 	s.requests.add(func(ctx context.Context) {
 		if a.volumes != nil {
-			err := s.preBindVolumes(ctx, a)
-			s.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
+			err := s.volumes.preBindVolumes(ctx, a)
+			s.volumes.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
 			if err != nil {
 				if a.reserved != nil {
 					s.unreserve(ctx, a)

@@ -67,8 +67,6 @@ type Scheduler struct {
 	classes classTable
 	devices deviceTable
 	volumes volumeTable
-	// limits: on how many nodes a driver has a limit of volumes, by driver.
-	limits map[string]int
 	// waitingFor are the pods that are kept out of the queue by a claim.
 	waitingFor map[types.NamespacedName][]*queued
 	// start: index into the nodes where the next search begins.
@@ -120,8 +118,9 @@ func New(opts Options) *Scheduler {
 		profiles: newProfiles(opts.Config), unserved: map[string]bool{},
 		pending: map[types.UID]*queued{}, assumed: map[types.UID]*assumption{},
 		resized: map[types.UID]*request{}, priorities: map[int32]int{}, version: 1,
-		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()), volumes: newVolumeTable(), limits: map[string]int{},
+		waitingFor: map[types.NamespacedName][]*queued{}, devices: newDeviceTable(srv.Store()),
 	}
+	s.volumes = newVolumeTable(s)
 	s.started = s.l.UnixNano()
 	s.table = newNodeTable()
 	s.labels = newLabelIndex(&s.table, s.store)
@@ -140,7 +139,7 @@ func New(opts Options) *Scheduler {
 		s.devices.set(c.UID, c.Status.Allocation)
 	}
 	for _, n := range apiserver.Objects[*storagev1.CSINode](s.store, apiserver.KindCSINode) {
-		s.onCSINode(n, nil)
+		s.volumes.onCSINode(n, nil)
 	}
 	for _, p := range s.server.Pods() {
 		s.onPod(p, nil)
@@ -193,7 +192,7 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 			s.moved(event{kind: claimChange, volumeClaim: c.New.(*v1.PersistentVolumeClaim)})
 		}
 	case apiserver.KindPersistentVolume, apiserver.KindStorageClass, apiserver.KindCSINode, apiserver.KindCSIStorageCapacity, apiserver.KindVolumeAttachment:
-		s.onStorage(&c)
+		s.volumes.onStorage(&c)
 	case apiserver.KindResourceClaim:
 		s.onClaim(&c, c.Type == watch.Deleted)
 	case apiserver.KindResourceSlice, apiserver.KindDeviceClass:

@@ -42,34 +42,34 @@ func (cy *cycle) reserveVolumes(n *nodeInfo) *volumePlan {
 }
 
 // unreserveVolumes is Unreserve.
-func (s *Scheduler) unreserveVolumes(plan *volumePlan) {
+func (t *volumeTable) unreserveVolumes(plan *volumePlan) {
 	if plan == nil {
 		return
 	}
 	for _, b := range plan.bindings {
-		delete(s.volumes.taken, b.pv.Name)
+		delete(t.taken, b.pv.Name)
 	}
 	for _, c := range plan.provision {
-		delete(s.volumes.selected, c.UID)
+		delete(t.selected, c.UID)
 	}
-	s.version++
+	t.s.version++
 }
 
 // preBindVolumes is PreBind: what was decided is written, and the pod waits until its claims
 // are bound.
-func (s *Scheduler) preBindVolumes(ctx context.Context, a *assumption) error {
-	if err := s.writeVolumes(ctx, a); err != nil {
+func (t *volumeTable) preBindVolumes(ctx context.Context, a *assumption) error {
+	if err := t.writeVolumes(ctx, a); err != nil {
 		return err
 	}
-	end := s.l.Now().Add(volumeBindTimeout)
+	end := t.s.l.Now().Add(volumeBindTimeout)
 	for {
-		if err := s.l.Sleep(ctx, volumeBindPoll); err != nil {
+		if err := t.s.l.Sleep(ctx, volumeBindPoll); err != nil {
 			return fmt.Errorf("binding volumes: %w", err)
 		}
-		if s.l.Now().After(end) {
+		if t.s.l.Now().After(end) {
 			return fmt.Errorf("binding volumes: %w", context.DeadlineExceeded)
 		}
-		switch done, err := s.volumesBound(a); {
+		switch done, err := t.volumesBound(a); {
 		case err != nil:
 			return fmt.Errorf("binding volumes: %w", err)
 		case done:
@@ -79,12 +79,12 @@ func (s *Scheduler) preBindVolumes(ctx context.Context, a *assumption) error {
 }
 
 // writeVolumes is bindAPIUpdate.
-func (s *Scheduler) writeVolumes(ctx context.Context, a *assumption) error {
+func (t *volumeTable) writeVolumes(ctx context.Context, a *assumption) error {
 	for i := range a.volumes.bindings {
 		b := &a.volumes.bindings[i]
 		next, _, err := volumehelper.GetBindVolumeToClaim(b.pv, b.claim)
 		if err == nil {
-			b.pv, err = controller.Update(ctx, s.opts.API, next, "")
+			b.pv, err = controller.Update(ctx, t.s.opts.API, next, "")
 		}
 		if err != nil {
 			return err //nolint:wrapcheck // Its text goes into an event.
@@ -93,7 +93,7 @@ func (s *Scheduler) writeVolumes(ctx context.Context, a *assumption) error {
 	for i, c := range a.volumes.provision {
 		next := c.DeepCopy()
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, volumehelper.AnnSelectedNode, a.node.name)
-		is, err := controller.Update(ctx, s.opts.API, next, "")
+		is, err := controller.Update(ctx, t.s.opts.API, next, "")
 		if err != nil {
 			return err //nolint:wrapcheck // Its text goes into an event.
 		}
@@ -104,15 +104,15 @@ func (s *Scheduler) writeVolumes(ctx context.Context, a *assumption) error {
 
 // volumesBound reports whether all claims of a pod are bound, or why they won't be
 // (checkBindings).
-func (s *Scheduler) volumesBound(a *assumption) (bool, error) {
+func (t *volumeTable) volumesBound(a *assumption) (bool, error) {
 	switch {
 	case a.node.node == nil:
 		return false, fmt.Errorf("failed to get node %q: node %q not found", a.node.name, a.node.name)
-	case s.server.Pod(a.pod.Namespace, a.pod.Name) == nil:
+	case t.s.server.Pod(a.pod.Namespace, a.pod.Name) == nil:
 		return false, fmt.Errorf("pod does not exist any more: pod %q not found", a.pod.Name)
 	}
 	for _, b := range a.volumes.bindings {
-		pv, _ := s.store.Lookup(apiserver.KindPersistentVolume, "", b.pv.Name).(*v1.PersistentVolume)
+		pv, _ := t.s.store.Lookup(apiserver.KindPersistentVolume, "", b.pv.Name).(*v1.PersistentVolume)
 		if pv == nil {
 			return false, fmt.Errorf("failed to check binding: could not find v1.PersistentVolume %q", b.pv.Name)
 		}
@@ -122,12 +122,12 @@ func (s *Scheduler) volumesBound(a *assumption) (bool, error) {
 		if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 			return false, fmt.Errorf("ClaimRef got reset for pv %q", pv.Name)
 		}
-		if done, _, err := s.fullyBound(b.claim); !done {
+		if done, _, err := t.fullyBound(b.claim); !done {
 			return false, err
 		}
 	}
 	for _, c := range a.volumes.provision {
-		done, claim, err := s.fullyBound(c)
+		done, claim, err := t.fullyBound(c)
 		switch {
 		case err != nil:
 			return false, err
@@ -136,7 +136,7 @@ func (s *Scheduler) volumesBound(a *assumption) (bool, error) {
 		case claim.Annotations[volumehelper.AnnSelectedNode] != a.node.name:
 			return false, fmt.Errorf("provisioning failed for PVC %q", c.Name)
 		}
-		if pv, _ := s.store.Lookup(apiserver.KindPersistentVolume, "", claim.Spec.VolumeName).(*v1.PersistentVolume); pv != nil {
+		if pv, _ := t.s.store.Lookup(apiserver.KindPersistentVolume, "", claim.Spec.VolumeName).(*v1.PersistentVolume); pv != nil {
 			if err := volumehelper.CheckNodeAffinity(pv, a.node.node.Labels); err != nil {
 				return false, fmt.Errorf("pv %q node affinity doesn't match node %q: %w", pv.Name, a.node.name, err)
 			}
@@ -149,8 +149,8 @@ func (s *Scheduler) volumesBound(a *assumption) (bool, error) {
 }
 
 // fullyBound reports whether a claim is bound, as it is now.
-func (s *Scheduler) fullyBound(c *v1.PersistentVolumeClaim) (bool, *v1.PersistentVolumeClaim, error) {
-	claim, _ := s.store.Lookup(apiserver.KindPersistentVolumeClaim, c.Namespace, c.Name).(*v1.PersistentVolumeClaim)
+func (t *volumeTable) fullyBound(c *v1.PersistentVolumeClaim) (bool, *v1.PersistentVolumeClaim, error) {
+	claim, _ := t.s.store.Lookup(apiserver.KindPersistentVolumeClaim, c.Namespace, c.Name).(*v1.PersistentVolumeClaim)
 	if claim == nil || claim.UID != c.UID {
 		return false, nil, errors.New("failed to check binding: could not find v1.PersistentVolumeClaim " + fmt.Sprintf("%q", controller.KeyOf(c)))
 	}

@@ -25,16 +25,20 @@ import (
 // whose claims are bound to volumes that any node can have cost a look at their claims: they
 // have no volumeState.
 
-// volumeTable is what was decided of volumes and claims, and is not written yet.
+// volumeTable is what the scheduler knows of volumes beyond the API's objects: what was decided
+// of them and of claims, and is not written yet.
 type volumeTable struct {
+	s *Scheduler
 	// taken are the volumes that were given to claims, by name.
 	taken map[string]types.UID
 	// selected are the nodes of claims that are to be provisioned.
 	selected map[types.UID]string
+	// limits: on how many nodes a driver has a limit of volumes, by driver.
+	limits map[string]int
 }
 
-func newVolumeTable() volumeTable {
-	return volumeTable{taken: map[string]types.UID{}, selected: map[types.UID]string{}}
+func newVolumeTable(s *Scheduler) volumeTable {
+	return volumeTable{s: s, taken: map[string]types.UID{}, selected: map[types.UID]string{}, limits: map[string]int{}}
 }
 
 // volumeState is what the plugins know of a pod's volumes for a cycle.
@@ -70,12 +74,12 @@ type volumePair struct {
 }
 
 // claimNamed returns the claim that a pod's volume is of, by its name; "": it is of none.
-func (s *Scheduler) claimNamed(pod *v1.Pod, v *v1.Volume) (string, *v1.PersistentVolumeClaim) {
+func (t *volumeTable) claimNamed(pod *v1.Pod, v *v1.Volume) (string, *v1.PersistentVolumeClaim) {
 	name := controller.ClaimOf(pod, v)
 	if name == "" {
 		return "", nil
 	}
-	claim, _ := s.store.Lookup(apiserver.KindPersistentVolumeClaim, pod.Namespace, name).(*v1.PersistentVolumeClaim)
+	claim, _ := t.s.store.Lookup(apiserver.KindPersistentVolumeClaim, pod.Namespace, name).(*v1.PersistentVolumeClaim)
 	return name, claim
 }
 
@@ -108,7 +112,7 @@ func (cy *cycle) preFilterVolumes() (text string, by plugins) {
 	}
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		name, claim := s.claimNamed(pod, v)
+		name, claim := s.volumes.claimNamed(pod, v)
 		if name == "" {
 			continue
 		}
@@ -123,20 +127,20 @@ func (cy *cycle) preFilterVolumes() (text string, by plugins) {
 			st.gone = true
 		case claim.Spec.VolumeName != "" && metav1.HasAnnotation(claim.ObjectMeta, volumehelper.AnnBindCompleted):
 			st.bound = append(st.bound, pv)
-		case claim.Spec.VolumeName == "" && s.delays(claim):
+		case claim.Spec.VolumeName == "" && s.volumes.delays(claim):
 			st.unbound = append(st.unbound, claim)
 		default:
 			waits = true
 		}
-		st.exclusive = st.exclusive || s.takenByOther(pod, claim)
+		st.exclusive = st.exclusive || s.volumes.takenByOther(pod, claim)
 	}
 	if waits && p.runs(volumeBinding) {
 		return "pod has unbound immediate PersistentVolumeClaims", volumeBinding
 	}
 	if len(st.unbound) > 0 {
-		st.free = s.freeVolumes()
+		st.free = s.volumes.freeVolumes()
 	}
-	st.fresh = s.limited(pod)
+	st.fresh = s.volumes.limited(pod)
 	if st.gone || st.exclusive || len(st.unbound) > 0 || len(st.fresh) > 0 || slices.ContainsFunc(st.bound, placed) {
 		st.plans = map[*nodeInfo]*volumePlan{}
 		cy.volumes = &st
@@ -153,34 +157,34 @@ func placed(pv *v1.PersistentVolume) bool {
 }
 
 // storageClass returns a claim's class; nil: there is none of that name.
-func (s *Scheduler) storageClass(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
-	class, _ := s.store.Lookup(apiserver.KindStorageClass, "", volumehelper.GetPersistentVolumeClaimClass(claim)).(*storagev1.StorageClass)
+func (t *volumeTable) storageClass(claim *v1.PersistentVolumeClaim) *storagev1.StorageClass {
+	class, _ := t.s.store.Lookup(apiserver.KindStorageClass, "", volumehelper.GetPersistentVolumeClaimClass(claim)).(*storagev1.StorageClass)
 	return class
 }
 
 // delays reports whether a claim waits for its pod to be placed.
-func (s *Scheduler) delays(claim *v1.PersistentVolumeClaim) bool {
-	class := s.storageClass(claim)
+func (t *volumeTable) delays(claim *v1.PersistentVolumeClaim) bool {
+	class := t.storageClass(claim)
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // freeVolumes are those that claims may get.
-func (s *Scheduler) freeVolumes() []*v1.PersistentVolume {
-	return slices.DeleteFunc(slices.Clone(apiserver.Objects[*v1.PersistentVolume](s.store, apiserver.KindPersistentVolume)), func(pv *v1.PersistentVolume) bool {
-		return s.volumes.taken[pv.Name] != "" || pv.Spec.ClaimRef != nil && pv.Status.Phase == v1.VolumeBound
+func (t *volumeTable) freeVolumes() []*v1.PersistentVolume {
+	return slices.DeleteFunc(slices.Clone(apiserver.Objects[*v1.PersistentVolume](t.s.store, apiserver.KindPersistentVolume)), func(pv *v1.PersistentVolume) bool {
+		return t.taken[pv.Name] != "" || pv.Spec.ClaimRef != nil && pv.Status.Phase == v1.VolumeBound
 	})
 }
 
 // takenByOther reports whether a claim is one pod's alone, and another pod has it.
-func (s *Scheduler) takenByOther(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
+func (t *volumeTable) takenByOther(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 	if !slices.Contains(claim.Spec.AccessModes, v1.ReadWriteOncePod) {
 		return false
 	}
 	uses := func(p *v1.Pod) bool {
 		return p.UID != pod.UID && slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool { return controller.ClaimOf(p, &v) == claim.Name })
 	}
-	for _, p := range s.store.PodsInNamespace(claim.Namespace) {
-		if (holds(p) || s.assumed[p.UID] != nil) && uses(p) {
+	for _, p := range t.s.store.PodsInNamespace(claim.Namespace) {
+		if (holds(p) || t.s.assumed[p.UID] != nil) && uses(p) {
 			return true
 		}
 	}
@@ -193,7 +197,7 @@ func (cy *cycle) filterVolumes(n *nodeInfo) verdict {
 	if st.exclusive && p.runs(volumeRestrictions) {
 		return whyExclusive
 	}
-	if len(st.fresh) > 0 && p.runs(nodeVolumeLimits) && cy.s.beyondLimit(n, st.fresh) {
+	if len(st.fresh) > 0 && p.runs(nodeVolumeLimits) && cy.s.volumes.beyondLimit(n, st.fresh) {
 		return whyVolumeCount
 	}
 	if p.runs(volumeBinding) {
@@ -246,7 +250,7 @@ func (cy *cycle) findVolumes(n *nodeInfo) verdict {
 		plan.bindings = append(plan.bindings, volumePair{claim, pv})
 	}
 	for _, claim := range plan.provision {
-		if why := cy.s.provisions(claim, n); why != 0 {
+		if why := cy.s.volumes.provisions(claim, n); why != 0 {
 			return v | why
 		}
 	}
@@ -256,17 +260,17 @@ func (cy *cycle) findVolumes(n *nodeInfo) verdict {
 
 // provisions is why a claim can't be provisioned for a node; 0: it can
 // (checkVolumeProvisions).
-func (s *Scheduler) provisions(claim *v1.PersistentVolumeClaim, n *nodeInfo) verdict {
-	class := s.storageClass(claim)
+func (t *volumeTable) provisions(claim *v1.PersistentVolumeClaim, n *nodeInfo) verdict {
+	class := t.storageClass(claim)
 	if class == nil || class.Provisioner == "" || class.Provisioner == volumehelper.NotSupportedProvisioner || !topologyAllows(class.AllowedTopologies, n.node.Labels) {
 		return whyNoVolume
 	}
-	driver, _ := s.store.Lookup(apiserver.KindCSIDriver, "", class.Provisioner).(*storagev1.CSIDriver)
+	driver, _ := t.s.store.Lookup(apiserver.KindCSIDriver, "", class.Provisioner).(*storagev1.CSIDriver)
 	if driver == nil || driver.Spec.StorageCapacity == nil || !*driver.Spec.StorageCapacity {
 		return 0
 	}
 	size := claim.Spec.Resources.Requests.Storage().Value()
-	for _, c := range apiserver.Objects[*storagev1.CSIStorageCapacity](s.store, apiserver.KindCSIStorageCapacity) {
+	for _, c := range apiserver.Objects[*storagev1.CSIStorageCapacity](t.s.store, apiserver.KindCSIStorageCapacity) {
 		limit := c.Capacity
 		if c.MaximumVolumeSize != nil {
 			limit = c.MaximumVolumeSize
@@ -320,24 +324,24 @@ func inZone(bound []*v1.PersistentVolume, node map[string]string) bool {
 
 // limited are a pod's volumes of drivers: those that may count for a limit. Without a node
 // that has one there are none.
-func (s *Scheduler) limited(pod *v1.Pod) []driverVolume {
+func (t *volumeTable) limited(pod *v1.Pod) []driverVolume {
 	var out []driverVolume
 	for i := range pod.Spec.Volumes {
-		_, claim := s.claimNamed(pod, &pod.Spec.Volumes[i])
+		_, claim := t.claimNamed(pod, &pod.Spec.Volumes[i])
 		if claim == nil {
 			continue
 		}
 		d := driverVolume{}
 		if claim.Spec.VolumeName != "" {
-			pv, _ := s.store.Lookup(apiserver.KindPersistentVolume, "", claim.Spec.VolumeName).(*v1.PersistentVolume)
+			pv, _ := t.s.store.Lookup(apiserver.KindPersistentVolume, "", claim.Spec.VolumeName).(*v1.PersistentVolume)
 			if pv == nil || pv.Spec.CSI == nil {
 				continue
 			}
 			d = driverVolume{pv.Spec.CSI.Driver, pv.Spec.CSI.VolumeHandle}
-		} else if class := s.storageClass(claim); class != nil {
+		} else if class := t.storageClass(claim); class != nil {
 			d = driverVolume{class.Provisioner, string(claim.UID)}
 		}
-		if s.limits[d.driver] > 0 && !slices.Contains(out, d) {
+		if t.limits[d.driver] > 0 && !slices.Contains(out, d) {
 			out = append(out, d)
 		}
 	}
@@ -345,8 +349,8 @@ func (s *Scheduler) limited(pod *v1.Pod) []driverVolume {
 }
 
 // beyondLimit is NodeVolumeLimits.Filter.
-func (s *Scheduler) beyondLimit(n *nodeInfo, fresh []driverVolume) bool {
-	csiNode, _ := s.store.Lookup(apiserver.KindCSINode, "", n.name).(*storagev1.CSINode)
+func (t *volumeTable) beyondLimit(n *nodeInfo, fresh []driverVolume) bool {
+	csiNode, _ := t.s.store.Lookup(apiserver.KindCSINode, "", n.name).(*storagev1.CSINode)
 	if csiNode == nil {
 		return false
 	}
@@ -355,7 +359,7 @@ func (s *Scheduler) beyondLimit(n *nodeInfo, fresh []driverVolume) bool {
 		if limitOf(d) < 0 || !slices.ContainsFunc(fresh, func(v driverVolume) bool { return v.driver == d.Name }) {
 			continue
 		}
-		if s.volumesOn(n, d.Name, fresh) > int(limitOf(d)) {
+		if t.volumesOn(n, d.Name, fresh) > int(limitOf(d)) {
 			return true
 		}
 	}
@@ -371,25 +375,25 @@ func limitOf(d *storagev1.CSINodeDriver) int32 {
 }
 
 // volumesOn counts a driver's volumes on a node, with some that are to come.
-func (s *Scheduler) volumesOn(n *nodeInfo, driver string, fresh []driverVolume) int {
+func (t *volumeTable) volumesOn(n *nodeInfo, driver string, fresh []driverVolume) int {
 	all := slices.DeleteFunc(slices.Clone(fresh), func(v driverVolume) bool { return v.driver != driver })
 	add := func(v driverVolume) {
 		if v.driver == driver && !slices.Contains(all, v) {
 			all = append(all, v)
 		}
 	}
-	for _, p := range s.podsOn(n) {
+	for _, p := range t.s.podsOn(n) {
 		if len(p.Spec.Volumes) > 0 {
-			for _, v := range s.limited(p) {
+			for _, v := range t.limited(p) {
 				add(v)
 			}
 		}
 	}
-	for _, va := range apiserver.Objects[*storagev1.VolumeAttachment](s.store, apiserver.KindVolumeAttachment) {
+	for _, va := range apiserver.Objects[*storagev1.VolumeAttachment](t.s.store, apiserver.KindVolumeAttachment) {
 		if va.Spec.NodeName != n.name || va.Spec.Attacher != driver || va.Spec.Source.PersistentVolumeName == nil {
 			continue
 		}
-		if pv, _ := s.store.Lookup(apiserver.KindPersistentVolume, "", *va.Spec.Source.PersistentVolumeName).(*v1.PersistentVolume); pv != nil && pv.Spec.CSI != nil {
+		if pv, _ := t.s.store.Lookup(apiserver.KindPersistentVolume, "", *va.Spec.Source.PersistentVolumeName).(*v1.PersistentVolume); pv != nil && pv.Spec.CSI != nil {
 			add(driverVolume{driver, pv.Spec.CSI.VolumeHandle})
 		}
 	}
@@ -397,14 +401,14 @@ func (s *Scheduler) volumesOn(n *nodeInfo, driver string, fresh []driverVolume) 
 }
 
 // onCSINode counts the nodes that have a limit for a driver.
-func (s *Scheduler) onCSINode(is, was *storagev1.CSINode) {
+func (t *volumeTable) onCSINode(is, was *storagev1.CSINode) {
 	count := func(n *storagev1.CSINode, by int) {
 		if n == nil {
 			return
 		}
 		for i := range n.Spec.Drivers {
 			if d := &n.Spec.Drivers[i]; limitOf(d) >= 0 {
-				s.limits[d.Name] += by
+				t.limits[d.Name] += by
 			}
 		}
 	}
@@ -413,35 +417,35 @@ func (s *Scheduler) onCSINode(is, was *storagev1.CSINode) {
 }
 
 // onStorage has pods tried again that a change of what volumes there are may help.
-func (s *Scheduler) onStorage(c *apiserver.Change) {
-	s.version++
+func (t *volumeTable) onStorage(c *apiserver.Change) {
+	t.s.version++
 	gone := c.Type == watch.Deleted
 	switch is := c.New.(type) {
 	case *v1.PersistentVolume:
 		if !gone {
-			s.moved(event{kind: volumeChange})
+			t.s.moved(event{kind: volumeChange})
 		}
 	case *storagev1.StorageClass:
 		if old, _ := c.Old.(*storagev1.StorageClass); !gone && (old == nil || !equality.Semantic.DeepEqual(old.AllowedTopologies, is.AllowedTopologies)) {
-			s.moved(event{kind: storageClassChange})
+			t.s.moved(event{kind: storageClassChange})
 		}
 	case *storagev1.CSINode:
 		old, _ := c.Old.(*storagev1.CSINode)
 		if gone {
-			s.onCSINode(nil, is)
+			t.onCSINode(nil, is)
 			return
 		}
-		s.onCSINode(is, old)
+		t.onCSINode(is, old)
 		if old == nil || !equality.Semantic.DeepEqual(old.Spec.Drivers, is.Spec.Drivers) {
-			s.moved(event{kind: volumeLimitChange})
+			t.s.moved(event{kind: volumeLimitChange})
 		}
 	case *storagev1.CSIStorageCapacity:
 		if !gone {
-			s.moved(event{kind: volumeSpaceChange})
+			t.s.moved(event{kind: volumeSpaceChange})
 		}
 	case *storagev1.VolumeAttachment:
 		if gone {
-			s.moved(event{kind: volumeLimitChange})
+			t.s.moved(event{kind: volumeLimitChange})
 		}
 	}
 }
