@@ -31,6 +31,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 var update = flag.Bool("update", false, "write the generated files anew")
@@ -70,10 +71,11 @@ type generator struct {
 	t        *testing.T
 	comments map[string]string // "Type" or "Type.Field", by package path + "." in front
 	defs     map[string]any
+	named    map[string]reflect.Type // whose definition has a name
 }
 
 func newGenerator(t *testing.T) *generator {
-	g := &generator{t: t, comments: map[string]string{}, defs: map[string]any{}}
+	g := &generator{t: t, comments: map[string]string{}, defs: map[string]any{}, named: map[string]reflect.Type{}}
 	for dir, t := range ourTypes() {
 		g.read(dir, t.PkgPath(), "*.go", 0)
 	}
@@ -254,6 +256,10 @@ func defName(t reflect.Type) string {
 func (g *generator) ref(t reflect.Type) object {
 	t = named(t)
 	name := defName(t)
+	if other := g.named[name]; other != nil && other != t {
+		g.t.Fatalf("%v and %v have one name in the schema: rename one", other, t)
+	}
+	g.named[name] = t
 	if _, ok := g.defs[name]; !ok {
 		g.defs[name] = nil // so that types may contain themselves
 		g.defs[name] = g.define(t)
@@ -425,8 +431,12 @@ func (g *generator) properties(t reflect.Type, props object, required *[]string)
 			delete(p, "type")
 			p["enum"] = e
 		}
-		if _, ok := f.Tag.Lookup("keys"); ok {
-			p["propertyNames"] = object{"enum": fakecri.Methods()}
+		if of, ok := f.Tag.Lookup("keys"); ok {
+			methods := map[string][]string{"cri": fakecri.Methods(), "csi": action.CSIMethods(), "csiController": plugins.ControllerMethods()}[of]
+			if methods == nil {
+				g.t.Fatalf("%s has keys of %q, which nobody knows", f.Name, of)
+			}
+			p["propertyNames"] = object{"enum": methods}
 		}
 		if _, ok := f.Tag.Lookup("required"); ok {
 			*required = append(*required, f.json)

@@ -57,7 +57,7 @@ type Spec struct {
 	// The nodes, in groups of equal ones.
 	Nodes []NodeGroup `json:"nodes" required:""`
 	// What is behind the nodes' drivers of CSI.
-	Storage []Storage `json:"storage,omitempty"`
+	Storage []VolumeStorage `json:"storage,omitempty"`
 	// How a kubelet that exits by itself comes back: `{after: 10s}` or `never`. `{after: 10s}` unless said.
 	KubeletRestart *KubeletRestart `json:"kubeletRestart,omitempty"`
 	// How the Kubernetes API behaves.

@@ -13,8 +13,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
-// Storage is what is behind a driver of CSI: the volumes with their data, the controller service, and the sidecars that provision, attach and expand. A driver that nodes have and that is not in the list has one with the defaults.
-type Storage struct {
+// VolumeStorage is what is behind a driver of CSI: the volumes with their data, the controller service, and the sidecars that provision, attach and expand. A driver that nodes have and that is not in the list has one with the defaults.
+type VolumeStorage struct {
 	// The driver's name, as a node group has it.
 	Driver string `json:"driver" required:""`
 	// Volumes are used where they are, without being attached to nodes: the driver's CSIDriver says `attachRequired: false`.
@@ -36,7 +36,7 @@ type Storage struct {
 }
 
 // Check wants methods that there are, and zones by a label.
-func (s *Storage) Check(at decode.Place) {
+func (s *VolumeStorage) Check(at decode.Place) {
 	methods := plugins.ControllerMethods()
 	for _, m := range decode.SortedKeys(s.Latency) {
 		value.OneOf(at.Field("latency").Key(m), "method of the controller service", m, methods)
@@ -54,7 +54,7 @@ func (s *Storage) Check(at decode.Place) {
 }
 
 // Options are the storage as the cluster takes it.
-func (s *Storage) Options() plugins.StorageOptions {
+func (s *VolumeStorage) Options() plugins.StorageOptions {
 	o := plugins.StorageOptions{Driver: s.Driver, Latency: spans(s.Latency), TopologyKey: s.TopologyKey, NodeExpand: !s.GrowsOnline, Tracked: s.Tracked, Capacity: map[string]int64{}}
 	for zone, q := range s.Zones { //drydock:unordered each key is set once
 		o.Capacity[zone] = q.Value()
@@ -66,7 +66,7 @@ func (s *Storage) Options() plugins.StorageOptions {
 }
 
 // Object is the driver's CSIDriver.
-func (s *Storage) Object() *storagev1.CSIDriver {
+func (s *VolumeStorage) Object() *storagev1.CSIDriver {
 	o := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: s.Driver}}
 	o.Spec.AttachRequired = new(!s.NoAttach)
 	o.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}
@@ -77,7 +77,7 @@ func (s *Storage) Object() *storagev1.CSIDriver {
 }
 
 // Rules are what goes wrong from the start.
-func (s *Storage) Rules() []plugins.Rule {
+func (s *VolumeStorage) Rules() []plugins.Rule {
 	var out []plugins.Rule
 	for i := range s.Fail {
 		out = append(out, s.Fail[i].Rule(s.Driver))
@@ -87,13 +87,13 @@ func (s *Storage) Rules() []plugins.Rule {
 
 // AllStorage is what is behind each driver of CSI that nodes have, in the order of their
 // names.
-func (s *Spec) AllStorage() []Storage {
+func (s *Spec) AllStorage() []VolumeStorage {
 	out := slices.Clone(s.Storage)
 	for i := range s.Nodes {
 		for k := range s.Nodes[i].Drivers {
 			d := &s.Nodes[i].Drivers[k]
-			if d.CSI != nil && !slices.ContainsFunc(out, func(o Storage) bool { return o.Driver == d.Name }) {
-				out = append(out, Storage{Driver: d.Name})
+			if d.CSI != nil && !slices.ContainsFunc(out, func(o VolumeStorage) bool { return o.Driver == d.Name }) {
+				out = append(out, VolumeStorage{Driver: d.Name})
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func (s *Spec) checkStorage(at decode.Place) {
 		case name == "": // told of already
 		case !has:
 			at.Index(i).Field("driver").Errorf("%s is a driver of CSI on no node: see nodes[].drivers", decode.Short(name))
-		case slices.ContainsFunc(s.Storage[:i], func(o Storage) bool { return o.Driver == name }):
+		case slices.ContainsFunc(s.Storage[:i], func(o VolumeStorage) bool { return o.Driver == name }):
 			at.Index(i).Field("driver").Errorf("%s is there twice", name)
 		}
 	}
