@@ -99,7 +99,7 @@ func newInit() *cobra.Command {
 output); with --apply one that applies your manifests, and wants its workloads ready.`,
 		Example: `  helm template shop ./charts/shop > shop.yaml
   drydock init --apply shop.yaml`,
-		Args:  cobra.MaximumNArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "scenario.yaml"
 			if len(args) > 0 {
