@@ -150,6 +150,11 @@ func (r *claimRun) act() {
 		r.storage.StartSidecars()
 	case 15:
 		rule.Method = []string{"NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"}[r.rng.IntN(4)]
+		if rule.Late && rule.Code == codes.Internal {
+			// A driver that says Internal has done nothing: kubelets, upstream's too, don't
+			// undo such a call.
+			rule.Code = codes.DeadlineExceeded
+		}
 		node.Plugins().AddRules(rule)
 	case 16:
 		rule.Method = plugins.ControllerMethods()[r.rng.IntN(4)]

@@ -69,6 +69,10 @@ type Request struct {
 	// volume is the pod's own. ReadOnly is as the pod uses the claim.
 	PV       *v1.PersistentVolume
 	ReadOnly bool
+	// Present: the volume may be at Dir already, as an earlier kubelet or an earlier SetUp
+	// left it, so a SetUp that fails leaves what is there (MounterArgs.ReconstructedVolume
+	// and IsRemount).
+	Present bool
 	// Inputs is set by a plugin that requires remounts: the objects that it
 	// made the content of, see Remounter.
 	Inputs []any

@@ -231,6 +231,7 @@ func (v *podVolume) request(p *podVolumes) *volume.Request {
 	r := newRequest(p, v)
 	if v.driver != nil {
 		r.PV, r.ReadOnly = v.driver.pv, v.driver.readOnly
+		r.Present = v.driver.reconstructed || v.state == mounted
 	}
 	return r
 }

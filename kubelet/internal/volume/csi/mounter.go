@@ -84,7 +84,7 @@ func (p *Plugin) SetUp(ctx context.Context, r *volume.Request) error {
 	})
 	if err = progress(err); err != nil {
 		var uncertain *volume.UncertainError
-		if !errors.As(err, &uncertain) && !isBlock(r.PV) {
+		if !errors.As(err, &uncertain) && !isBlock(r.PV) && !r.Present {
 			p.removePublished(path.Dir(r.Dir))
 		}
 		return err
