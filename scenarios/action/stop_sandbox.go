@@ -25,6 +25,11 @@ func (a *StopSandbox) Do(s Stage) error {
 			}
 			for _, b := range list {
 				if b.GetMetadata().GetNamespace()+"/"+b.GetMetadata().GetName() == a.Pod && b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
+					if rt.StopPodSandbox(ctx, b.Id) == nil {
+						return nil
+					}
+					// The kubelet may stop it at the same moment, for which containerd
+					// fails one of the two: a second stop says whether it is stopped.
 					return rt.StopPodSandbox(ctx, b.Id)
 				}
 			}
