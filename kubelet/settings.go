@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
 
@@ -45,7 +46,7 @@ func NewSettings(cfg *kubeletconfig.KubeletConfiguration, capacity v1.ResourceLi
 	if cfg.SyncFrequency.Duration <= 0 {
 		return nil, fmt.Errorf("invalid sync frequency %d", cfg.SyncFrequency.Duration)
 	}
-	s := &Settings{declared: kubeletcfg.DeclaredFeatures(), annotations: nodestatus.Annotations(ptr.Deref(cfg.EnableControllerAttachDetach, true)), eviction: evictionConfig(cfg)}
+	s := &Settings{annotations: nodestatus.Annotations(ptr.Deref(cfg.EnableControllerAttachDetach, true)), eviction: evictionConfig(cfg)}
 	var err error
 	if s.reserved, err = cm.NewReservations(cfg); err != nil {
 		return nil, err
@@ -57,6 +58,7 @@ func NewSettings(cfg *kubeletconfig.KubeletConfiguration, capacity v1.ResourceLi
 	if s.gates, err = features.Resolve(cfg.FeatureGates); err != nil {
 		return nil, err
 	}
+	s.declared = declaredFeatures(s.gates)
 	if ignoreEviction {
 		s.eviction.Allocatable = false
 	}
@@ -67,6 +69,15 @@ func NewSettings(cfg *kubeletconfig.KubeletConfiguration, capacity v1.ResourceLi
 	s.resources.noStorage = s.nodeResources(cfg, capacity, false)
 	s.resources.all = s.nodeResources(cfg, capacity, ptr.Deref(cfg.LocalStorageCapacityIsolation, true))
 	return s, nil
+}
+
+// declaredFeatures are the node's, sorted: those of gates that are on. They go into the node's
+// status, for the scheduler and admission to compare with what pods ask for (KEP-5328).
+func declaredFeatures(gates features.Gates) []string {
+	if !gates.Enabled(features.NodeDeclaredFeatures) {
+		return nil
+	}
+	return nodedeclaredfeatures.DefaultFramework.DiscoverNodeFeatures(&nodedeclaredfeatures.NodeConfiguration{FeatureGates: gates})
 }
 
 func (s *Settings) nodeResources(cfg *kubeletconfig.KubeletConfiguration, machine v1.ResourceList, withStorage bool) *nodestatus.Resources {

@@ -217,12 +217,3 @@ func HeartbeatTimeout(cfg *kubeletconfig.KubeletConfiguration) time.Duration {
 	}
 	return t
 }
-
-// DeclaredFeatures are the node's, sorted: those of gates that are on. They go into the node's
-// status, for the scheduler and admission to compare with what pods ask for (KEP-5328).
-func DeclaredFeatures() []string {
-	return []string{
-		"ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling",
-		"InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits",
-	}
-}

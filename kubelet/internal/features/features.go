@@ -33,6 +33,7 @@ const (
 	KubeletEnsureSecretPulledImages        = "KubeletEnsureSecretPulledImages"
 	LoggingAlphaOptions                    = "LoggingAlphaOptions"
 	MemoryQoS                              = "MemoryQoS"
+	NodeDeclaredFeatures                   = "NodeDeclaredFeatures"
 	PodLevelResources                      = "PodLevelResources"
 	QOSReserved                            = "QOSReserved"
 	RotateKubeletServerCertificate         = "RotateKubeletServerCertificate"
@@ -171,11 +172,14 @@ func Warnings(m map[string]bool) []string {
 	return out
 }
 
-// used are the gates that the kubelet's code asks for.
+// used are the gates that the kubelet's code asks for, and those that a node declares as
+// features.
 // A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
 	ContainerStopSignals, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
-	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, PodLevelResources, QOSReserved, RotateKubeletServerCertificate,
+	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
+	RotateKubeletServerCertificate, "ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+	"RestartAllContainersOnContainerExits",
 }
 
 // Unused returns those settings of gates, as name=value and sorted, that differ

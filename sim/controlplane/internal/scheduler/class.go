@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
@@ -42,8 +43,10 @@ type classKey struct {
 	selector         uintptr
 	overhead         uintptr
 	numTolerations   int
-	namespace        string
-	labels           *labelSet // where the labels matter
+	// ownUsers: of a pod in its host's network, whether its users are its own.
+	ownUsers  bool
+	namespace string
+	labels    *labelSet // where the labels matter
 }
 
 // class is what pods that share a spec have in common. The first block is what
@@ -76,6 +79,8 @@ type class struct {
 	containers int
 	// prefer are the tolerations of PreferNoSchedule taints.
 	prefer []v1.Toleration
+	// features are those that its node must declare.
+	features nodedeclaredfeatures.FeatureSet
 
 	hard, soft []constraint // pod topology spread
 	// spreadOf: what the profile's default constraints were made of.
@@ -175,6 +180,7 @@ func (cs *classTable) of(p *v1.Pod, ls *labelSet) *class {
 		selector: reflect.ValueOf(p.Spec.NodeSelector).Pointer(), overhead: reflect.ValueOf(p.Spec.Overhead).Pointer(),
 		numTolerations: len(p.Spec.Tolerations), namespace: p.Namespace,
 	}
+	k.ownUsers = p.Spec.HostNetwork && p.Spec.HostUsers != nil && !*p.Spec.HostUsers
 	if len(p.Spec.InitContainers) > 0 {
 		k.init = &p.Spec.InitContainers[0]
 	}
@@ -218,6 +224,7 @@ func (cs *classTable) build(by *profile, p *v1.Pod, ls *labelSet) *class {
 		selective:  len(p.Spec.NodeSelector) > 0,
 		containers: len(p.Spec.InitContainers) + len(p.Spec.Containers),
 		prefer:     preferTolerations(p.Spec.Tolerations),
+		features:   requiredFeatures(p),
 	}
 	if !by.fit.plain {
 		c.ownExt = extendedOf(own)

@@ -201,7 +201,7 @@ func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
 	entries := cy.c.entries
-	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil || cy.volumes != nil
+	cluster := len(cy.spread) > 0 || cy.affine || cy.claims != nil || cy.volumes != nil || !cy.c.features.IsEmpty()
 	// The search goes round the nodes and begins where the last one ended, so
 	// that all get their share.
 	at := 0

@@ -157,7 +157,7 @@ func conflict(a, b []hostPort) bool {
 // these upstream adds the event with a hint that says yes whatever the taints are
 // (pkg/scheduler/scheduler.go, buildQueueingHintMap), so any change of a node's taints has their
 // pods tried again (recorded: sched-requeue-node-added).
-const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding | dynamicResources | volumeRestrictions | volumeZone
+const blindToTaints = nodeAffinity | nodePorts | nodeResourcesFit | interPodAffinity | volumeBinding | dynamicResources | volumeRestrictions | volumeZone | nodeDeclaredFeatures
 
 // taintsChanged reports whether a change of a node is one of its taints (framework/events.go,
 // NodeSchedulingPropertiesChange): that it may be used again counts as one.
@@ -179,6 +179,9 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 		return true
 	}
 	if by&nodeAffinity != 0 && (c.profile.required == nil || c.profile.required.Match(n.node)) && affinityMatches(c, n.node) && (old == nil || !affinityMatches(c, old)) {
+		return true
+	}
+	if by&nodeDeclaredFeatures != 0 && (old == nil || !slices.Equal(old.Status.DeclaredFeatures, n.node.Status.DeclaredFeatures)) {
 		return true
 	}
 	if by&(nodePorts|volumeRestrictions) != 0 && old == nil {

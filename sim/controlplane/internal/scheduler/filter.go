@@ -43,11 +43,12 @@ const (
 	whyNoSpace
 	whyVolumeGone
 	whyVolumeZone
+	whyFeatures
 
 	whyDevicesFailBit = 16
 
-	whyExtended  = 25
-	maxExtended  = 37
+	whyExtended  = 26
+	maxExtended  = 36
 	unresolvable = verdict(1 << 63) // removing pods from the node would not help
 )
 
@@ -104,6 +105,8 @@ func reasonText(c *class, bit int) string {
 		return "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 	case whyVolumeZone:
 		return "node(s) had no available volume zone"
+	case whyFeatures:
+		return "node(s) didn't match Pod's required features"
 	}
 	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
 }
@@ -124,6 +127,7 @@ const (
 	volumeRestrictions
 	nodeVolumeLimits
 	volumeZone
+	nodeDeclaredFeatures
 )
 
 // plugins returns who a verdict comes from.
@@ -145,6 +149,7 @@ func (v verdict) plugins() plugins {
 	set(whyVolumeCount, nodeVolumeLimits)
 	set(whyVolumeNode|whyNoVolume|whyNoSpace|whyVolumeGone, volumeBinding)
 	set(whyVolumeZone, volumeZone)
+	set(whyFeatures, nodeDeclaredFeatures)
 	set(whyClaimElsewhere|whyNoDevices|whyDevicesFail, dynamicResources)
 	return p
 }
@@ -229,7 +234,8 @@ func (cy *cycle) filter(n *nodeInfo) verdict {
 	return cy.filterCluster(n)
 }
 
-// filterCluster runs the filters that look at other nodes' pods too.
+// filterCluster runs the filters that look at other nodes' pods too, and those that come after
+// them.
 func (cy *cycle) filterCluster(n *nodeInfo) verdict {
 	if cy.volumes != nil {
 		if v := cy.filterVolumes(n); v != 0 {
@@ -247,9 +253,11 @@ func (cy *cycle) filterCluster(n *nodeInfo) verdict {
 		}
 	}
 	if cy.claims != nil {
-		return cy.filterClaims(n)
+		if v := cy.filterClaims(n); v != 0 {
+			return v
+		}
 	}
-	return 0
+	return cy.filterFeatures(n)
 }
 
 // filterNominated runs all filters with the pods of no lower priority that are

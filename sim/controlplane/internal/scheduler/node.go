@@ -217,7 +217,8 @@ func (t *nodeTable) release(n *nodeInfo) {
 // than images.
 func sameNode(a, b *v1.Node) bool {
 	return a.Spec.Unschedulable == b.Spec.Unschedulable && sameTaints(a.Spec.Taints, b.Spec.Taints) &&
-		sameLabels(a.Labels, b.Labels) && sameResources(a.Status.Allocatable, b.Status.Allocatable)
+		sameLabels(a.Labels, b.Labels) && sameResources(a.Status.Allocatable, b.Status.Allocatable) &&
+		slices.Equal(a.Status.DeclaredFeatures, b.Status.DeclaredFeatures)
 }
 
 // sameTaints leaves out when they were added.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -38,6 +39,9 @@ type profile struct {
 	spread       []v1.TopologySpreadConstraint
 	systemSpread bool
 
+	// volumeBindTimeout is how long a pod that was placed waits for its volumes.
+	volumeBindTimeout time.Duration
+
 	fit      scoring
 	balanced []configv1.ResourceSpec
 	// ignored and ignoredGroups are extended resources that don't keep pods off nodes.
@@ -66,6 +70,7 @@ func newProfile(p *schedulerconfig.Profile) *profile {
 		minCandidatePercent: int(*p.DefaultPreemption.MinCandidateNodesPercentage), minCandidates: int(*p.DefaultPreemption.MinCandidateNodesAbsolute),
 		hardPodAffinityWeight: int64(*p.InterPodAffinity.HardPodAffinityWeight), ownPreferencesOnly: p.InterPodAffinity.IgnorePreferredTermsOfExistingPods,
 		spread: p.PodTopologySpread.DefaultConstraints, systemSpread: p.PodTopologySpread.DefaultingType == configv1.SystemDefaulting,
+		volumeBindTimeout: time.Duration(*p.VolumeBinding.BindTimeoutSeconds) * time.Second,
 		fit: newScoring(p.NodeResourcesFit.ScoringStrategy), balanced: p.BalancedAllocation.Resources,
 		ignored: p.NodeResourcesFit.IgnoredResources, ignoredGroups: p.NodeResourcesFit.IgnoredResourceGroups,
 	}
@@ -92,6 +97,7 @@ func filtersOf(p *schedulerconfig.Profile) plugins {
 		schedulerconfig.NodePorts: nodePorts, schedulerconfig.NodeResourcesFit: nodeResourcesFit, schedulerconfig.PodTopologySpread: podTopologySpread,
 		schedulerconfig.InterPodAffinity: interPodAffinity, schedulerconfig.VolumeBinding: volumeBinding, schedulerconfig.DynamicResources: dynamicResources,
 		schedulerconfig.VolumeRestrictions: volumeRestrictions, schedulerconfig.NodeVolumeLimits: nodeVolumeLimits, schedulerconfig.VolumeZone: volumeZone,
+		schedulerconfig.NodeDeclaredFeatures: nodeDeclaredFeatures,
 	} {
 		if p.Runs(schedulerconfig.Filter, name) {
 			out |= bit

@@ -15,12 +15,8 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// How long a pod waits for its volumes once it was placed, and how often it looks
-// (VolumeBindingArgs.bindTimeoutSeconds).
-const (
-	volumeBindTimeout = 600 * time.Second
-	volumeBindPoll    = time.Second
-)
+// volumeBindPoll is how often a pod that was placed looks whether it has its volumes.
+const volumeBindPoll = time.Second
 
 // reserveVolumes is Reserve: volumes are given to the pod's claims from now on, and nodes to
 // those that are to be provisioned, though no object says so yet. Nil: there is nothing to do.
@@ -61,7 +57,7 @@ func (t *volumeTable) preBindVolumes(ctx context.Context, a *assumption) error {
 	if err := t.writeVolumes(ctx, a); err != nil {
 		return err
 	}
-	end := t.s.l.Now().Add(volumeBindTimeout)
+	end := t.s.l.Now().Add(t.s.classes.profiles.of(a.pod).volumeBindTimeout)
 	for {
 		if err := t.s.l.Sleep(ctx, volumeBindPoll); err != nil {
 			return fmt.Errorf("binding volumes: %w", err)
