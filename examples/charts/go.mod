@@ -145,6 +145,7 @@ require (
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-aggregator v0.36.6 // indirect
 	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
+	k8s.io/kube-scheduler v0.36.6 // indirect
 	k8s.io/kubectl v0.36.6 // indirect
 	k8s.io/kubelet v0.36.6 // indirect
 	k8s.io/pod-security-admission v0.36.6 // indirect
