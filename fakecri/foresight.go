@@ -1,11 +1,13 @@
 package fakecri
 
 import (
+	"iter"
 	"slices"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/calls"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 // foresight is what a client knows without a call: whether answers would be others
@@ -56,17 +58,20 @@ func (c *foresight) Untroubled(methods ...string) bool {
 }
 
 // RunningLogs are the log files of the containers that run, as their statuses name
-// them, if logs are kept. It is no call and takes no time.
-func (c *foresight) RunningLogs(yield func(path string) bool) {
-	if c.r.out.Logs == nil {
-		return
-	}
-	for _, ctr := range c.r.recs.Containers {
-		if ctr.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
-			continue
-		}
-		if path := ctr.LogPath(); path != "" && !yield(path) {
+// them, if logs are kept: those in sandboxes whose directory of logs is at, below or above a
+// path. It is no call and takes no time.
+func (c *foresight) RunningLogs(at string) iter.Seq[string] {
+	return func(yield func(path string) bool) {
+		if c.r.out.Logs == nil {
 			return
+		}
+		for _, ctr := range c.r.recs.Containers {
+			if ctr.State != runtimeapi.ContainerState_CONTAINER_RUNNING || !paths.Related(ctr.Sandbox.LogDirectory(), at) {
+				continue
+			}
+			if path := ctr.LogPath(); path != "" && !yield(path) {
+				return
+			}
 		}
 	}
 }

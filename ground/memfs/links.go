@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drydock-sim/drydock/ground/linux"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 // Symlink makes newname a symbolic link to oldname, which need not exist. symlinks counts links
@@ -94,7 +95,7 @@ func (f *FS) mayRename(from, to place, sameName bool) linux.Errno {
 		return 0
 	case from.dir == nil || from.n.mounted:
 		return linux.EBUSY
-	case from.n.isDir() && below(to.path, from.path):
+	case from.n.isDir() && paths.Below(to.path, from.path):
 		return linux.EINVAL
 	case f.vol.mountOf(f.full(from.path)) != f.vol.mountOf(f.full(to.path)):
 		return linux.EXDEV

@@ -6,6 +6,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/linux"
 	"github.com/drydock-sim/drydock/ground/lists"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 // mount is a tmpfs or a tree over a directory. point is the directory below, root what is seen
@@ -133,7 +134,7 @@ func (f *FS) Unmount(name string) error {
 		return pathError("unmount", name, errno)
 	}
 	for _, m := range f.vol.mounts {
-		if m.path != f.full(pl.path) && below(m.path, f.full(pl.path)) {
+		if m.path != f.full(pl.path) && paths.Below(m.path, f.full(pl.path)) {
 			return pathError("unmount", name, linux.EBUSY)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 // volume is what all parts of one file system share: what is mounted, who
@@ -171,7 +172,7 @@ func (v *volume) tmpfsOf(p string) *mount {
 	mounts := v.mounts
 	for i := range mounts {
 		m := &mounts[i]
-		if p != m.path && below(p, m.path) && (best == nil || len(m.path) > len(best.path)) {
+		if p != m.path && paths.Below(p, m.path) && (best == nil || len(m.path) > len(best.path)) {
 			best = m
 		}
 	}
@@ -215,12 +216,18 @@ func (v *volume) infoOf(n *node) info {
 // anyway.
 func (v *volume) changed(p string, tree bool) {
 	for _, w := range v.watches {
-		if w.timer.Set() && (w.removed || !tree) {
+		if w.timer.Set() && (!tree || w.removed != "" && paths.Below(p, w.removed)) {
 			continue
 		}
 		// Links are resolved at each change, as they may lead elsewhere by then.
-		if touches(w.path, p, tree) || v.symlinks > 0 && v.touchesThroughLink(w.path, p, tree) {
-			w.removed = w.removed || tree
+		direct := touches(w.path, p, tree)
+		if direct || v.symlinks > 0 && v.touchesThroughLink(w.path, p, tree) {
+			switch {
+			case tree && direct:
+				w.removed = paths.Around(w.removed, p)
+			case tree:
+				w.removed = "/" // somewhere by another path
+			}
 			if !w.timer.Set() {
 				w.timer.Reset(0)
 			}

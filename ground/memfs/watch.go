@@ -3,9 +3,9 @@ package memfs
 import (
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 // watch is somebody who wants to know of changes. The timer is both the callback and the memory
@@ -13,8 +13,9 @@ import (
 type watch struct {
 	path  string
 	timer *loop.Timer
-	// removed: something came or went as a whole since the last call.
-	removed bool
+	// removed is the directory or file below which something came or went as a whole since the
+	// last call; "": nothing did.
+	removed string
 }
 
 // Watch has fn called after each change at or below a path, which need not
@@ -25,12 +26,12 @@ func (f *FS) Watch(name string, fn func()) (stop func()) {
 	return f.watch(name, func(*watch) { fn() })
 }
 
-// WatchRemovals is Watch that also tells whether a change may have been a removal, be
-// it by a rename or a mount.
-func (f *FS) WatchRemovals(name string, fn func(removed bool)) (stop func()) {
+// WatchRemovals is Watch that also tells what may have been removed, be it by a rename or a
+// mount: all of that was at or below a path of the whole file system; "": nothing was.
+func (f *FS) WatchRemovals(name string, fn func(removed string)) (stop func()) {
 	return f.watch(name, func(w *watch) {
 		removed := w.removed
-		w.removed = false
+		w.removed = ""
 		fn(removed)
 	})
 }
@@ -52,10 +53,5 @@ func (f *FS) WatchesAll() {}
 // touches reports whether a change at p is one at or below a watched path; of a
 // whole tree also one above it. A file's own removal is a change at its path.
 func touches(watched, p string, tree bool) bool {
-	return below(p, watched) || tree && below(watched, p)
-}
-
-// below reports whether a clean path is dir or below it.
-func below(p, dir string) bool {
-	return dir == "/" || strings.HasPrefix(p, dir) && (len(p) == len(dir) || p[len(dir)] == '/')
+	return paths.Below(p, watched) || tree && paths.Below(watched, p)
 }

@@ -1,6 +1,11 @@
 package logs
 
-import "github.com/drydock-sim/drydock/ground/loop"
+import (
+	"iter"
+
+	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/ground/paths"
+)
 
 // elided leaves out passes while no log is near its limit or missing, and the
 // runtime answers: a look at the files, which is made only if one has changed since
@@ -10,8 +15,9 @@ type elided struct {
 	runtime Foreteller
 	changes loop.Version // grows with each change below Dir, and when the runtime fails
 	reads   [1]*loop.Version
-	// removed: a log may have been, since the last look at those of running containers.
-	removed bool
+	// removed is a path at or below which logs may have been, since the last look at those of
+	// running containers; "": none.
+	removed string
 }
 
 // Foreteller is a runtime client that knows, without a call, what a pass would be
@@ -22,8 +28,9 @@ type Foreteller interface {
 	Untroubled(methods ...string) bool
 	// OnChange has fn called when that may have changed.
 	OnChange(fn func())
-	// RunningLogs are the logs of the containers that run.
-	RunningLogs(yield func(path string) bool)
+	// RunningLogs are the logs of the containers that run, of those pods at least whose logs
+	// are below a clean path, or above it.
+	RunningLogs(path string) iter.Seq[string]
 }
 
 // elide has the manager's passes elided.
@@ -33,16 +40,16 @@ func elide(m *Manager) {
 	if !ok || !g.Loop().Elides() {
 		return
 	}
-	e := &elided{m: m, runtime: r, removed: true}
+	e := &elided{m: m, runtime: r, removed: m.o.Dir}
 	e.reads[0] = &e.changes
-	changed := func(removed bool) {
-		e.removed = e.removed || removed
+	changed := func(removed string) {
+		e.removed = paths.Around(e.removed, removed)
 		e.changes.Grow()
 	}
 	if f, ok := m.o.FS.(removalWatcher); ok {
 		g.OnKill(f.WatchRemovals(m.o.Dir, changed))
 	} else {
-		g.OnKill(m.o.FS.Watch(m.o.Dir, func() { changed(true) }))
+		g.OnKill(m.o.FS.Watch(m.o.Dir, func() { changed(m.o.Dir) }))
 	}
 	r.OnChange(func() {
 		if !e.untroubled() {
@@ -55,22 +62,22 @@ func elide(m *Manager) {
 // untroubled reports whether the calls of a pass would be answered.
 func (e *elided) untroubled() bool { return e.runtime.Untroubled("ListContainers", "ContainerStatus") }
 
-// removalWatcher is a file system that says which changes may be removals.
+// removalWatcher is a file system that says where changes may be removals; "": none is.
 type removalWatcher interface {
-	WatchRemovals(path string, fn func(removed bool)) (stop func())
+	WatchRemovals(path string, fn func(removed string)) (stop func())
 }
 
 // anyMissing looks for the log of a running container that is gone.
 func (e *elided) anyMissing() bool {
-	if !e.removed {
+	if e.removed == "" {
 		return false
 	}
-	for path := range e.runtime.RunningLogs {
+	for path := range e.runtime.RunningLogs(e.removed) {
 		if _, err := e.m.o.FS.Stat(path); err != nil {
 			return true
 		}
 	}
-	e.removed = false
+	e.removed = ""
 	return false
 }
 

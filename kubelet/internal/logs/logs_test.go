@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
+	"github.com/drydock-sim/drydock/ground/paths"
 )
 
 const (
@@ -35,9 +37,11 @@ type fakeRuntime struct {
 func (f *fakeRuntime) Untroubled(...string) bool { return !f.down }
 func (f *fakeRuntime) OnChange(fn func())        { f.tell = fn }
 
-func (f *fakeRuntime) RunningLogs(yield func(string) bool) {
-	if f.state == runtimeapi.ContainerState_CONTAINER_RUNNING {
-		yield(logFile)
+func (f *fakeRuntime) RunningLogs(at string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if f.state == runtimeapi.ContainerState_CONTAINER_RUNNING && paths.Related(logFile, at) {
+			yield(logFile)
+		}
 	}
 }
 
