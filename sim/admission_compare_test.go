@@ -170,6 +170,9 @@ func admissionNodeLives(t *testing.T, n *sim.Node, m *maker) {
 // TestRandomAdmission holds what a kubelet lets in by an upper bound of what is used
 // to what one lets in that looks at every pod.
 func TestRandomAdmission(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test of what one loop does: nothing for the race detector")
+	}
 	ran, refused, resized := 0, 0, 0
 	for i := range *admissionSeeds {
 		seed := uint64(*admissionFirst + i)

@@ -36,6 +36,7 @@ type claimRun struct {
 // nodes lose power, sidecars crash and calls fail that took effect; and that whatever a pod wrote
 // that ran is there at the end.
 func TestRandomClaims(t *testing.T) {
+	skipOneLoop(t)
 	seeds := uint64(claimSeeds)
 	if text := os.Getenv("VOLUME_SEEDS"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)

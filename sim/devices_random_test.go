@@ -45,6 +45,7 @@ type deviceRun struct {
 // gone pod is kept, and that the checkpoint, the pod resources API and the container's
 // configuration agree.
 func TestRandomDevices(t *testing.T) {
+	skipOneLoop(t)
 	seeds := uint64(deviceSeeds)
 	if text := os.Getenv("DEVICE_SEEDS"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)

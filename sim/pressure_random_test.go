@@ -272,6 +272,9 @@ func (r *pressRun) create(t *testing.T, p *pressPod) {
 //
 // and many with -pressure.seeds 1000.
 func TestRandomPressure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long test of what one loop does: nothing for the race detector")
+	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	var total tally
 	t.Run("seeds", func(t *testing.T) {

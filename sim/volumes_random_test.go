@@ -58,6 +58,7 @@ type volumeRun struct {
 // published without being staged, none unstaged while it is published, none detached while it
 // is staged, and that nothing is left of volumes whose pods are gone.
 func TestRandomVolumes(t *testing.T) {
+	skipOneLoop(t)
 	seeds := uint64(volumeSeeds)
 	if text := os.Getenv("VOLUME_SEEDS"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)

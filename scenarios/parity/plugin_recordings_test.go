@@ -29,9 +29,12 @@ func TestPluginRecordings(t *testing.T) {
 	if err != nil || len(files) < 19 {
 		t.Fatalf("%d recordings, %v", len(files), err)
 	}
-	for _, file := range files {
+	for i, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && i%10 != 0 {
+				t.Skip("a tenth is enough for the race detector")
+			}
 			c := readPluginCase(t, file)
 			seen, err := c.Replay(Options{})
 			if err != nil {

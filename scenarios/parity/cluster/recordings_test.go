@@ -44,11 +44,14 @@ func TestRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := map[string]bool{}
-	for _, file := range recordingFiles(t) {
+	for i, file := range recordingFiles(t) {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		found[name] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if testing.Short() && i%10 != 0 {
+				t.Skip("a tenth is enough for the race detector")
+			}
 			c := readCase(t, file)
 			seen, err := c.Replay(Options{})
 			if err != nil {
