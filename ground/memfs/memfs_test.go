@@ -156,6 +156,37 @@ func TestWatch(t *testing.T) {
 	expect("stopped before it was called", 100)
 }
 
+func TestWatchPaths(t *testing.T) {
+	l, f := newFS(t)
+	must(t, f.MkdirAll("/var/log/a/x", 0o755))
+	must(t, f.MkdirAll("/var/log/b", 0o755))
+	must(t, f.Symlink("/var/log", "/logs"))
+	var got []string
+	f.WatchPaths("/var/log", func(changed, removed string) { got = append(got, changed+" "+removed) })
+	for _, c := range []struct {
+		do   func() error
+		want string
+	}{
+		{func() error { return f.WriteFile("/var/log/a/x/0.log", nil, 0o644) }, "/var/log/a/x/0.log "},
+		{func() error {
+			return errors.Join(f.Append("/var/log/a/x/0.log", []byte("x"), 0o644), f.WriteFile("/var/log/a/1.log", nil, 0o644))
+		}, "/var/log/a "},
+		{func() error {
+			return errors.Join(f.Remove("/var/log/a/1.log"), f.WriteFile("/var/log/b/0.log", nil, 0o644))
+		}, "/var/log /var/log/a/1.log"},
+		{func() error { return errors.Join(f.Remove("/var/log/b/0.log"), f.RemoveAll("/var/log/a")) }, "/var/log /var/log"},
+		{func() error { return f.Rename("/var/log/b", "/b") }, "/var/log/b /var/log/b"},
+		{func() error { return f.Rename("/var", "/old") }, "/var /var"},
+	} {
+		got = nil
+		must(t, c.do())
+		run(t, l, time.Second)
+		if len(got) != 1 || got[0] != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestWatchThroughLink(t *testing.T) {
 	l, f := newFS(t)
 	calls := 0

@@ -216,17 +216,19 @@ func (v *volume) infoOf(n *node) info {
 // anyway.
 func (v *volume) changed(p string, tree bool) {
 	for _, w := range v.watches {
-		if w.timer.Set() && (!tree || w.removed != "" && paths.Below(p, w.removed)) {
+		if w.timer.Set() && paths.Below(p, w.changed) && (!tree || w.removed != "" && paths.Below(p, w.removed)) {
 			continue
 		}
 		// Links are resolved at each change, as they may lead elsewhere by then.
 		direct := touches(w.path, p, tree)
 		if direct || v.symlinks > 0 && v.touchesThroughLink(w.path, p, tree) {
-			switch {
-			case tree && direct:
-				w.removed = paths.Around(w.removed, p)
-			case tree:
-				w.removed = "/" // somewhere by another path
+			at := p
+			if !direct {
+				at = "/" // it has another path, too
+			}
+			w.changed = paths.Around(w.changed, at)
+			if tree {
+				w.removed = paths.Around(w.removed, at)
 			}
 			if !w.timer.Set() {
 				w.timer.Reset(0)

@@ -13,9 +13,9 @@ import (
 type watch struct {
 	path  string
 	timer *loop.Timer
-	// removed is the directory or file below which something came or went as a whole since the
-	// last call; "": nothing did.
-	removed string
+	// changed is the directory or file at or below which something did since the last call,
+	// removed the one below which something came or went as a whole; "": nothing.
+	changed, removed string
 }
 
 // Watch has fn called after each change at or below a path, which need not
@@ -23,16 +23,20 @@ type watch struct {
 // step that made the change (so it must not wait), once for all the changes
 // that were made before it runs; after stop it never runs.
 func (f *FS) Watch(name string, fn func()) (stop func()) {
-	return f.watch(name, func(*watch) { fn() })
+	return f.watch(name, func(w *watch) {
+		w.changed, w.removed = "", ""
+		fn()
+	})
 }
 
-// WatchRemovals is Watch that also tells what may have been removed, be it by a rename or a
-// mount: all of that was at or below a path of the whole file system; "": nothing was.
-func (f *FS) WatchRemovals(name string, fn func(removed string)) (stop func()) {
+// WatchPaths is Watch that also tells where it was: all that changed is at or below changed, all
+// that may have been removed, be it by a rename or a mount, at or below removed; "": nothing. Both
+// are paths of the whole file system.
+func (f *FS) WatchPaths(name string, fn func(changed, removed string)) (stop func()) {
 	return f.watch(name, func(w *watch) {
-		removed := w.removed
-		w.removed = ""
-		fn(removed)
+		changed, removed := w.changed, w.removed
+		w.changed, w.removed = "", ""
+		fn(changed, removed)
 	})
 }
 

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"iter"
+	"strings"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/paths"
@@ -15,9 +16,10 @@ type elided struct {
 	runtime Foreteller
 	changes loop.Version // grows with each change below Dir, and when the runtime fails
 	reads   [1]*loop.Version
-	// removed is a path at or below which logs may have been, since the last look at those of
-	// running containers; "": none.
-	removed string
+	// changed and removed are paths at or below which logs may have grown since the last look
+	// for one that is too big, and gone since the last look at those of running containers; "":
+	// none.
+	changed, removed string
 }
 
 // Foreteller is a runtime client that knows, without a call, what a pass would be
@@ -40,16 +42,16 @@ func elide(m *Manager) {
 	if !ok || !g.Loop().Elides() {
 		return
 	}
-	e := &elided{m: m, runtime: r, removed: m.o.Dir}
+	e := &elided{m: m, runtime: r, changed: m.o.Dir, removed: m.o.Dir}
 	e.reads[0] = &e.changes
-	changed := func(removed string) {
-		e.removed = paths.Around(e.removed, removed)
+	told := func(changed, removed string) {
+		e.changed, e.removed = paths.Around(e.changed, changed), paths.Around(e.removed, removed)
 		e.changes.Grow()
 	}
-	if f, ok := m.o.FS.(removalWatcher); ok {
-		g.OnKill(f.WatchRemovals(m.o.Dir, changed))
+	if f, ok := m.o.FS.(pathWatcher); ok {
+		g.OnKill(f.WatchPaths(m.o.Dir, told))
 	} else {
-		g.OnKill(m.o.FS.Watch(m.o.Dir, func() { changed(m.o.Dir) }))
+		g.OnKill(m.o.FS.Watch(m.o.Dir, func() { told(m.o.Dir, m.o.Dir) }))
 	}
 	r.OnChange(func() {
 		if !e.untroubled() {
@@ -62,9 +64,10 @@ func elide(m *Manager) {
 // untroubled reports whether the calls of a pass would be answered.
 func (e *elided) untroubled() bool { return e.runtime.Untroubled("ListContainers", "ContainerStatus") }
 
-// removalWatcher is a file system that says where changes may be removals; "": none is.
-type removalWatcher interface {
-	WatchRemovals(path string, fn func(removed string)) (stop func())
+// pathWatcher is a file system that says where changes were, and where those that may be
+// removals; "": none is.
+type pathWatcher interface {
+	WatchPaths(path string, fn func(changed, removed string)) (stop func())
 }
 
 // anyMissing looks for the log of a running container that is gone.
@@ -95,6 +98,21 @@ func (e *elided) Until(now int64) int64 {
 // LeftOut implements loop.Elider.
 func (e *elided) LeftOut(int64, int64) {}
 
+// place is the directory that all changes were in, and how many levels of directories logs lie
+// below it: two below that of all pods.
+func (e *elided) place() (dir string, levels int) {
+	dir, levels = e.m.o.Dir, 2
+	rest, ok := strings.CutPrefix(e.changed, dir+"/")
+	for ok && levels > 0 {
+		var name string
+		if name, rest, ok = strings.Cut(rest, "/"); name == "" {
+			break
+		}
+		dir, levels = dir+"/"+name, levels-1
+	}
+	return dir, levels
+}
+
 // finder is a file system that can look through directories without listing them.
 type finder interface {
 	// AnyFile reports whether match holds for something that lies so many levels
@@ -102,11 +120,23 @@ type finder interface {
 	AnyFile(dir string, levels int, match func(name string, size int64) bool) (found, known bool)
 }
 
-// anyTooBig looks for a log that is to be rotated, whoever writes it.
+// anyTooBig looks for a log that is to be rotated, whoever writes it. There was none before the
+// last changes.
 func (e *elided) anyTooBig() bool {
+	if e.changed == "" {
+		return false
+	}
+	found := e.findTooBig()
+	if !found {
+		e.changed = ""
+	}
+	return found
+}
+
+func (e *elided) findTooBig() bool {
 	if f, ok := e.m.o.FS.(finder); ok {
-		// Below the directories of pods and containers.
-		if found, known := f.AnyFile(e.m.o.Dir, 2, e.m.tooBig); known {
+		dir, levels := e.place()
+		if found, known := f.AnyFile(dir, levels, e.m.tooBig); known {
 			return found
 		}
 	}
