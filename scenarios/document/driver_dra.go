@@ -22,8 +22,8 @@ type DRADriver struct {
 	Devices []DRADevices `json:"devices,omitempty"`
 	// What devices that are parts of others share, as ResourceSlices have it.
 	SharedCounters []resourcev1.CounterSet `json:"sharedCounters,omitempty"`
-	// What the driver does about a device that is not healthy, besides telling the kubelet: it taints the device (NoSchedule), withdraws it, or does no more (tell). NoSchedule unless said.
-	Unhealthy string `json:"unhealthy,omitempty" enum:"NoSchedule,withdraw,tell"`
+	// What the driver does about a device that is not healthy, besides telling the kubelet: it taints the device (NoSchedule, or NoExecute, which has pods deleted that don't tolerate it), withdraws it, or does no more (tell). NoSchedule unless said.
+	Unhealthy string `json:"unhealthy,omitempty" enum:"NoSchedule,NoExecute,withdraw,tell"`
 }
 
 // DRADevices are equal devices of a node.

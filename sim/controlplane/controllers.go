@@ -10,6 +10,7 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/cronjob"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/daemon"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/deployment"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/devicetainteviction"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/disruption"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/endpointslice"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/ephemeralvolume"
@@ -122,6 +123,7 @@ func parts() []part {
 		{name: "ephemeral-volume-controller", start: plain(ephemeralvolume.New)},
 		{name: "persistentvolume-binder-controller", start: plain(persistentvolume.New)},
 		{name: "persistentvolume-expander-controller", start: plain(volumeexpand.New)},
+		{name: "device-taint-eviction-controller", start: plain(devicetainteviction.New)},
 	}
 }
 

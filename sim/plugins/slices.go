@@ -50,10 +50,11 @@ type Pool struct {
 // Reaction is what a driver does about a device that is not healthy.
 type Reaction string
 
-// The reactions: a taint of the effect NoSchedule, taking the device out of what is offered,
-// and nothing but telling the kubelet.
+// The reactions: a taint of the effect NoSchedule or NoExecute, taking the device out of what is
+// offered, and nothing but telling the kubelet.
 const (
 	TaintNoSchedule Reaction = "NoSchedule"
+	TaintNoExecute  Reaction = "NoExecute"
 	Withdraw        Reaction = "withdraw"
 	OnlyTell        Reaction = "tell"
 )
