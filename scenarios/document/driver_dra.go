@@ -40,6 +40,10 @@ type DRADevices struct {
 	ConsumesCounters []resourcev1.DeviceCounterConsumption `json:"consumesCounters,omitempty"`
 	// Taints of the devices.
 	Taints []resourcev1.DeviceTaint `json:"taints,omitempty"`
+	// What has to be true of a device before its pod is bound: conditions in status.devices of its ResourceClaim. The driver doesn't set them, the timeline does, by patches.
+	BindingConditions []string `json:"bindingConditions,omitempty"`
+	// Of such conditions those of which a true one says that the device won't do.
+	BindingFailureConditions []string `json:"bindingFailureConditions,omitempty"`
 	// Several claims may have a share of one device.
 	AllowMultipleAllocations bool `json:"allowMultipleAllocations,omitempty"`
 }
@@ -61,7 +65,8 @@ func (d *DRADriver) devices() []resourcev1.Device {
 	for i := range d.Devices {
 		k := &d.Devices[i]
 		for n := range ptr.Deref(k.Count, 1) {
-			dev := resourcev1.Device{Name: k.Name, Taints: k.Taints, ConsumesCounters: k.ConsumesCounters}
+			dev := resourcev1.Device{Name: k.Name, Taints: k.Taints, ConsumesCounters: k.ConsumesCounters,
+				BindingConditions: k.BindingConditions, BindingFailureConditions: k.BindingFailureConditions}
 			if k.Count != nil {
 				dev.Name += "-" + strconv.Itoa(n)
 			}

@@ -113,14 +113,13 @@ profiles:
     filter: {disabled: [{name: PodTopologySpread}]}
   pluginConfig:
   - {name: NodeName, args: {x: 1}}
-  - {name: DynamicResources, args: {filterTimeout: 3s, bindingTimeout: 2m}}
+  - {name: DynamicResources, args: {filterTimeout: 3s}}
 `)), "\n")
 	want := strings.TrimSpace(`
 parallelism has no effect: one node is looked at after another, as by one worker
 leaderElection has no effect: there is one scheduler
 profiles[0].pluginConfig[0] has no effect: NodeName takes no arguments
 profiles[0].pluginConfig[1].args.filterTimeout has no effect: filtering takes no time
-profiles[0].pluginConfig[1].args.bindingTimeout has no effect: nothing waits for devices' binding conditions
 profiles[0].plugins.multiPoint.disabled[1] has no effect: Coscheduling is not there by default
 profiles[0].plugins.multiPoint.enabled[0].weight has no effect: nothing is scored there
 profiles[0].plugins.score.disabled[0] has no effect: NodePorts is not there by default`)

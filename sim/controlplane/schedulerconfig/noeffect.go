@@ -68,9 +68,6 @@ func profileNoEffect(written, is *configv1.KubeSchedulerProfile) []string {
 			if *a.FilterTimeout != *d.FilterTimeout {
 				out = append(out, at+".args.filterTimeout has no effect: filtering takes no time")
 			}
-			if *a.BindingTimeout != *d.BindingTimeout {
-				out = append(out, at+".args.bindingTimeout has no effect: nothing waits for devices' binding conditions")
-			}
 		}
 		if !runs(c.Name) {
 			out = append(out, fmt.Sprintf("%s has no effect: %s is switched off", at, c.Name))

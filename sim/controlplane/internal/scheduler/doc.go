@@ -13,8 +13,8 @@
 // extenders. Volumes of drivers count for nodes' limits, those of preemption's
 // victims too, so that nobody is preempted for a limit or for a claim that one pod
 // alone may have. Of dynamic resources there is what
-// v1.36 does by default (dynamicresources.go) but for extended resources that
-// devices of a class stand for, and for waiting for devices' binding conditions. The order in which upstream's 16
+// v1.36 does by default (dynamicresources.go, bindingconditions.go) but for
+// extended resources that devices of a class stand for. The order in which upstream's 16
 // workers finish is that of one worker. Opportunistic batching (KEP-5598), which
 // spares upstream work for pods of which one fits on a node, is left out: such
 // pods are scheduled in full.

@@ -213,7 +213,7 @@ func (cy *cycle) filterClaims(n *nodeInfo) verdict {
 	}
 	elsewhere := false
 	for i := range st.claims {
-		if sel := st.available[i]; sel != nil && !sel.Match(n.node) {
+		if sel := st.available[i]; sel != nil && !sel.Match(n.node) || cy.givenUp(st.claims[i]) {
 			if st.unavailable == nil {
 				st.unavailable = map[int]bool{}
 			}
@@ -259,7 +259,7 @@ func (cy *cycle) postFilterClaims() string {
 // deallocate has a claim give its devices back.
 func (s *Scheduler) deallocate(claim *resourcev1.ResourceClaim) {
 	next := claim.DeepCopy()
-	next.Status.ReservedFor, next.Status.Allocation = nil, nil
+	next.Status.ReservedFor, next.Status.Allocation, next.Status.Devices = nil, nil, nil
 	s.requests.add(func(ctx context.Context) {
 		// Who changed it meanwhile may have another use for it: the pod is tried again.
 		_, _ = controller.Update(ctx, s.opts.API, next, "status")
@@ -338,8 +338,8 @@ func (s *Scheduler) nameShares(c *resourcev1.ResourceClaim, a *resourcev1.Alloca
 	}
 }
 
-// preBindClaims is PreBind: the allocations are written, and the claims reserved for
-// the pod.
+// preBindClaims is PreBind: the allocations are written, the claims reserved for the pod, and
+// their devices waited for.
 func (s *Scheduler) preBindClaims(ctx context.Context, a *assumption) error {
 	for i, c := range a.reserved.claims {
 		if resourceclaim.IsReservedForPod(a.pod, c, false) {
@@ -349,7 +349,7 @@ func (s *Scheduler) preBindClaims(ctx context.Context, a *assumption) error {
 			return err
 		}
 	}
-	return nil
+	return s.waitForDevices(ctx, a)
 }
 
 // bindClaim reserves one claim, again while others are ahead.
@@ -390,7 +390,7 @@ func (s *Scheduler) tryBindClaim(ctx context.Context, pod *v1.Pod, claim *resour
 	if claim.Status.Allocation == nil {
 		return fmt.Errorf("claim %s got deallocated elsewhere in the meantime", key)
 	}
-	if claim.Status.Allocation.AllocationTimestamp == nil && a != nil {
+	if claim.Status.Allocation.AllocationTimestamp == nil {
 		now := controller.WireTime(s.l.Now())
 		claim.Status.Allocation.AllocationTimestamp = &now
 	}

@@ -39,8 +39,9 @@ type profile struct {
 	spread       []v1.TopologySpreadConstraint
 	systemSpread bool
 
-	// volumeBindTimeout is how long a pod that was placed waits for its volumes.
-	volumeBindTimeout time.Duration
+	// volumeBindTimeout and deviceBindTimeout are how long a pod that was placed waits for its
+	// volumes, and for its devices.
+	volumeBindTimeout, deviceBindTimeout time.Duration
 
 	fit      scoring
 	balanced []configv1.ResourceSpec
@@ -70,7 +71,7 @@ func newProfile(p *schedulerconfig.Profile) *profile {
 		minCandidatePercent: int(*p.DefaultPreemption.MinCandidateNodesPercentage), minCandidates: int(*p.DefaultPreemption.MinCandidateNodesAbsolute),
 		hardPodAffinityWeight: int64(*p.InterPodAffinity.HardPodAffinityWeight), ownPreferencesOnly: p.InterPodAffinity.IgnorePreferredTermsOfExistingPods,
 		spread: p.PodTopologySpread.DefaultConstraints, systemSpread: p.PodTopologySpread.DefaultingType == configv1.SystemDefaulting,
-		volumeBindTimeout: time.Duration(*p.VolumeBinding.BindTimeoutSeconds) * time.Second,
+		volumeBindTimeout: time.Duration(*p.VolumeBinding.BindTimeoutSeconds) * time.Second, deviceBindTimeout: p.DynamicResources.BindingTimeout.Duration,
 		fit: newScoring(p.NodeResourcesFit.ScoringStrategy), balanced: p.BalancedAllocation.Resources,
 		ignored: p.NodeResourcesFit.IgnoredResources, ignoredGroups: p.NodeResourcesFit.IgnoredResourceGroups,
 	}
