@@ -39,6 +39,8 @@ type Client struct {
 	watchers []*groupWatchers
 	// told are the objects of which the last answer is true until told otherwise.
 	told map[subject]struct{}
+	// untold grows when told has lost something.
+	untold loop.Version
 }
 
 // Node returns the name of the node that the client belongs to.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/store"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 )
@@ -42,6 +43,9 @@ func (c *Client) VolumeStillTrue(name string) bool {
 // DriverStillTrue is ClaimStillTrue of a CSIDriver.
 func (c *Client) DriverStillTrue(name string) bool { return c.stillTrue(KindCSIDriver, "", name) }
 
+// Untold grows when one of these may have become false.
+func (c *Client) Untold() *loop.Version { return &c.untold }
+
 func (c *Client) stillTrue(kind Kind, namespace, name string) bool {
 	_, ok := c.told[subject{kind, namespace, name}]
 	return ok
@@ -61,8 +65,9 @@ func callKnown[T any](ctx context.Context, c *Client, r wire.Request, x subject,
 	})
 	if a.told {
 		c.know(x)
-	} else {
+	} else if c.stillTrue(x.kind, x.namespace, x.name) {
 		delete(c.told, x)
+		c.untold.Grow()
 	}
 	return a.v, err
 }
@@ -101,7 +106,10 @@ func (a *askers) untold(x subject) {
 	}
 	delete(a.of, x)
 	for _, p := range list {
-		a.s.reply(p, a.s.opts.LatencyMax, func() { delete(p.c.told, x) })
+		a.s.reply(p, a.s.opts.LatencyMax, func() {
+			delete(p.c.told, x)
+			p.c.untold.Grow()
+		})
 	}
 }
 
@@ -112,6 +120,9 @@ func (a *askers) allUntold() {
 	}
 	clear(a.of)
 	for _, p := range a.s.watches.all {
-		a.s.reply(p, a.s.opts.LatencyMax, func() { clear(p.c.told) })
+		a.s.reply(p, a.s.opts.LatencyMax, func() {
+			clear(p.c.told)
+			p.c.untold.Grow()
+		})
 	}
 }

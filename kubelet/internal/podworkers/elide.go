@@ -248,7 +248,7 @@ func (e *Elided) Reads() []*loop.Version {
 	if e.reads == nil {
 		e.reads = []*loop.Version{
 			e.Pods.Version(), e.Cache.Version(), e.Statuses.Version(), &e.w.records.work, e.w.Queue.Version(),
-			e.Node, e.Runtime, e.Health,
+			e.Node, e.Runtime, e.Health, e.Volumes.Untold(),
 		}
 	}
 	return e.reads

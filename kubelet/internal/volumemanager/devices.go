@@ -56,6 +56,7 @@ func (m *Manager) device(is volume.Device, plugin volume.DeviceMounter, attaches
 		}
 	}
 	d := &device{Device: is, plugin: plugin, attaches: attaches}
+	m.unmarked = true
 	m.devices = append(m.devices, d)
 	m.devicesChanged()
 	return d
@@ -85,6 +86,10 @@ func (m *Manager) GetVolumesInUse() ([]v1.UniqueVolumeName, bool) { return m.inU
 
 // MarkVolumesAsReportedInUse says which volumes the API knows to be in use.
 func (m *Manager) MarkVolumesAsReportedInUse(names []v1.UniqueVolumeName) {
+	if !m.unmarked && slices.Equal(names, m.reportedInUse) { // as nearly always
+		return
+	}
+	m.reportedInUse, m.unmarked = names, false
 	for _, d := range m.devices {
 		if is := slices.Contains(names, d.Name); is != d.inUse {
 			d.inUse = is

@@ -67,6 +67,16 @@ type Told interface {
 	ClaimStillTrue(namespace, name string) bool
 	VolumeStillTrue(name string) bool
 	DriverStillTrue(name string) bool
+	// Untold grows when one of these may have become false.
+	Untold() *loop.Version
+}
+
+// Untold grows when a volume for which Fixed was true may show something else.
+func (m *Manager) Untold() *loop.Version {
+	if m.told == nil {
+		return &m.never
+	}
+	return m.told.Untold()
 }
 
 // stillTrue reports whether what the API says of a driver's volume is what it said when it was
@@ -88,7 +98,6 @@ func (m *Manager) elide() {
 	if !m.l.Elides() {
 		return
 	}
-	m.told, _ = m.o.Claims.(Told)
 	m.populating.elide(m.populator)
 	m.reconciling.elide(m.reconciler)
 	m.idle = func(ctx context.Context, w *waiter) error { return w.changed.Wait(ctx) }

@@ -100,6 +100,10 @@ type Manager struct {
 	// those of them that have to be attached, sorted.
 	devices []*device
 	inUse   []v1.UniqueVolumeName
+	// reportedInUse are those that the API knew to be in use at the last look; unmarked:
+	// there are newer ones, of which it may know as well.
+	reportedInUse []v1.UniqueVolumeName
+	unmarked      bool
 
 	// populated: the populator has run with all sources ready, so what is not
 	// wanted by now is not wanted at all.
@@ -108,7 +112,8 @@ type Manager struct {
 	// of the volumes have to be attached only the node's status tells.
 	unsynced              bool
 	populator, reconciler *loop.Periodic
-	told                  Told // nil: nobody tells
+	told                  Told         // nil: nobody tells
+	never                 loop.Version // grows never
 	// populating and reconciling are when there is something for the two loops to do.
 	populating, reconciling work
 	// idle waits until a waiter could see something new; nil: it looks at each of
@@ -176,6 +181,9 @@ const (
 // New returns a Manager that does nothing until Start.
 func New(o Options) *Manager {
 	m := &Manager{o: o, l: o.Group.Loop(), pods: map[types.UID]*podVolumes{}}
+	if m.l.Elides() {
+		m.told, _ = o.Claims.(Told)
+	}
 	m.populator = o.Group.Grid("volume populator", loopPeriod, m.populate)
 	m.reconciler = o.Group.Grid("volume reconciler", loopPeriod, m.reconcile)
 	return m
@@ -329,7 +337,8 @@ func (m *Manager) Settled(pod *v1.Pod) bool {
 }
 
 // Fixed reports whether the volumes of a pod that is Settled show the same as long
-// as the pod does: none goes by another object.
+// as the pod does and Untold doesn't grow: none goes by another object, or only by such of which
+// changes are told.
 func (m *Manager) Fixed(pod *v1.Pod) bool {
 	if len(pod.Spec.Volumes) == 0 {
 		return true
@@ -338,7 +347,10 @@ func (m *Manager) Fixed(pod *v1.Pod) bool {
 	if p == nil {
 		return false
 	}
-	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool { _, ok := v.plugin.(volume.Remounter); return ok || v.driver != nil })
+	return !slices.ContainsFunc(p.volumes, func(v *podVolume) bool {
+		_, remounts := v.plugin.(volume.Remounter)
+		return remounts || v.driver != nil && !m.stillTrue(pod, v)
+	})
 }
 
 // Metrics is what a volume holds.

@@ -88,7 +88,9 @@ func (c *Controller) sliceChanged(ch apiserver.Change) {
 }
 
 // executes reports whether a taint has those go that are there.
-func executes(t resourcev1.DeviceTaint) bool { return t.Effect == resourcev1.DeviceTaintEffectNoExecute }
+func executes(t resourcev1.DeviceTaint) bool {
+	return t.Effect == resourcev1.DeviceTaintEffectNoExecute
+}
 
 // claimChanged is handleClaimChange.
 func (c *Controller) claimChanged(ch apiserver.Change) {
