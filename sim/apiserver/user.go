@@ -128,6 +128,11 @@ func (s *Server) UpdateScale(k Kind, scale *autoscalingv1.Scale) (*autoscalingv1
 // TaintNewNodes is Store.TaintNewNodes.
 func (s *Server) TaintNewNodes() { s.store.TaintNewNodes() }
 
+// PatchNode is Store.PatchNode.
+func (s *Server) PatchNode(name string, base, node *v1.Node) (*v1.Node, error) {
+	return s.store.PatchNode(s.now(), name, base, node)
+}
+
 // PatchNodeTaints is Store.PatchNodeTaints.
 func (s *Server) PatchNodeTaints(name, resourceVersion string, taints []v1.Taint) (*v1.Node, error) {
 	return s.store.PatchNodeTaints(s.now(), name, resourceVersion, taints)

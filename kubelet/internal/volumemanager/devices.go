@@ -31,6 +31,9 @@ type driverVolume struct {
 	// claim is that of a volume which has become larger than its claim says; nil: it has
 	// not.
 	claim *v1.PersistentVolumeClaim
+	// known: what the API says of the volume was true when Untold counted knownAt.
+	known   bool
+	knownAt uint64
 }
 
 // device is a PersistentVolume on the node, which pods share: in use, attached, mounted for
@@ -415,6 +418,7 @@ func (m *Manager) wantDriven(p *podVolumes, spec *v1.Volume, plugin volume.Devic
 		p.volumes = append(p.volumes, v)
 	}
 	d := v.driver
+	d.known = false
 	d.pv, d.readOnly, d.republish, d.claim = a.pv, a.readOnly, a.facts.Republish, grown(a.pv, a.claim, a.readOnly)
 	if a.claim != nil {
 		d.claimName = a.claim.Name

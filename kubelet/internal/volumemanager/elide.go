@@ -86,10 +86,17 @@ func (m *Manager) stillTrue(pod *v1.Pod, v *podVolume) bool {
 	if m.told == nil || d.republish || d.claim != nil || v.spec == nil {
 		return false
 	}
-	if d.pv == nil {
-		return v.spec.CSI != nil && m.told.DriverStillTrue(v.spec.CSI.Driver)
+	now := m.told.Untold().Count()
+	if d.known && d.knownAt == now {
+		return true
 	}
-	return m.told.ClaimStillTrue(pod.Namespace, d.claimName) && m.told.VolumeStillTrue(d.pv.Name) && m.told.DriverStillTrue(d.pv.Spec.CSI.Driver)
+	if d.pv == nil {
+		d.known = v.spec.CSI != nil && m.told.DriverStillTrue(v.spec.CSI.Driver)
+	} else {
+		d.known = m.told.ClaimStillTrue(pod.Namespace, d.claimName) && m.told.VolumeStillTrue(d.pv.Name) && m.told.DriverStillTrue(d.pv.Spec.CSI.Driver)
+	}
+	d.knownAt = now
+	return d.known
 }
 
 // elide has the loops' passes left out that have nothing to do, and whoever waits

@@ -215,32 +215,32 @@ func (c *Controller) poll(ctx context.Context, done func() (bool, error)) error 
 	}
 }
 
-// report writes what is attached to a node into its status.
+// report writes what is attached to a node into its status (nodeutil.PatchNodeStatus). Whatever
+// else the versions of a node have in common they share.
 func (c *Controller) report(ctx context.Context, name string) error {
-	for {
-		node := c.api.Server().Node(name)
-		if node == nil {
-			return nil
-		}
-		var list []v1.AttachedVolume
-		for _, a := range c.byNode[name] {
-			if a.attached && a.reported {
-				list = append(list, v1.AttachedVolume{Name: a.volume})
-			}
-		}
-		if slices.Equal(list, node.Status.VolumesAttached) {
-			return nil
-		}
-		next := node.DeepCopy()
-		next.Status.VolumesAttached = list
-		_, err := controller.Update(ctx, c.api, next, "status")
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
-			return fmt.Errorf("status of node %s: %w", name, err)
+	node := c.api.Server().Node(name)
+	if node == nil {
+		return nil
+	}
+	var list []v1.AttachedVolume
+	for _, a := range c.byNode[name] {
+		if a.attached && a.reported {
+			list = append(list, v1.AttachedVolume{Name: a.volume})
 		}
 	}
+	if slices.Equal(list, node.Status.VolumesAttached) {
+		return nil
+	}
+	next := *node
+	next.Status.VolumesAttached = list
+	err := c.api.Do(ctx, apiserver.Request{Verb: "patch", Resource: "nodes/status", Name: name}, func(s *apiserver.Server) error {
+		_, err := s.PatchNode(name, node, &next)
+		return err
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("status of node %s: %w", name, err)
+	}
+	return nil
 }
 
 // scheduled are the pods that want a volume where they run.
