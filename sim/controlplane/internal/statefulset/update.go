@@ -106,7 +106,7 @@ func (u *update) run(ctx context.Context) error {
 	monotonic := u.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	stop, err := u.forAll(ctx, u.replicas, monotonic, func(ctx context.Context, i int) (bool, error) { return u.replica(ctx, i, monotonic) })
 	// Of all that are not wanted, before the first of them goes.
-	if !stop && err == nil {
+	if !stop && err == nil && len(u.set.Spec.VolumeClaimTemplates) > 0 {
 		stop, err = u.forAll(ctx, u.condemned, monotonic, func(ctx context.Context, i int) (bool, error) {
 			if u.claimsSettled(u.condemned[i]) {
 				return false, nil
