@@ -233,23 +233,26 @@ func (h *history) scaled(now time.Time, rules *autoscalingv2.HorizontalPodAutosc
 		return
 	}
 	if is > was {
-		h.ups = append(recent(h.ups, now, rules.ScaleUp), scaleEvent{is - was, now})
+		h.ups = noted(h.ups, rules.ScaleUp, scaleEvent{is - was, now})
 	} else {
-		h.downs = append(recent(h.downs, now, rules.ScaleDown), scaleEvent{was - is, now})
+		h.downs = noted(h.downs, rules.ScaleDown, scaleEvent{was - is, now})
 	}
 }
 
-// recent drops what no policy's period reaches any more.
-func recent(events []scaleEvent, now time.Time, rules *autoscalingv2.HPAScalingRules) []scaleEvent {
+// noted puts a change in the place of one that no policy of its direction reaches any more
+// (storeScaleEvent). Just one of those goes: the other direction's policies, whose periods may be
+// longer, still count the rest.
+func noted(events []scaleEvent, rules *autoscalingv2.HPAScalingRules, e scaleEvent) []scaleEvent {
 	longest := int32(0)
 	for _, p := range rules.Policies {
 		longest = max(longest, p.PeriodSeconds)
 	}
-	kept := events[:0]
-	for _, e := range events {
-		if e.at.After(now.Add(-time.Duration(longest) * time.Second)) {
-			kept = append(kept, e)
+	cutoff := e.at.Add(-time.Duration(longest) * time.Second)
+	for i := len(events) - 1; i >= 0; i-- {
+		if events[i].at.Before(cutoff) {
+			events[i] = e
+			return events
 		}
 	}
-	return kept
+	return append(events, e)
 }

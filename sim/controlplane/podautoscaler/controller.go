@@ -239,8 +239,8 @@ func (r *evaluation) reconcile(ctx context.Context) {
 	var statuses []autoscalingv2.MetricStatus
 	rescale := true
 	switch {
-	// A target at zero was switched off by hand, and stays so.
-	case current == 0 && least != 0:
+	// A target at zero was switched off by hand, and stays so (HPAScaleToZero is off).
+	case current == 0:
 		rescale = false
 		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero")
 	case current > spec.MaxReplicas:
@@ -272,8 +272,7 @@ func (r *evaluation) reconcile(ctx context.Context) {
 		r.updateStatus(ctx)
 		return
 	}
-	scale.Spec.Replicas = desired
-	if err := r.updateScale(ctx, ref, scale); err != nil {
+	if err := r.updateScale(ctx, ref, scale, desired); err != nil {
 		r.event(v1.EventTypeWarning, "FailedRescale", fmt.Sprintf("New size: %d; reason: %s; error: %v", desired, reason, err))
 		r.condition(autoscalingv2.AbleToScale, v1.ConditionFalse, "FailedUpdateScale", fmt.Sprintf("the HPA controller was unable to update the target scale: %v", err))
 		r.setStatus(current, r.hpa.Status.DesiredReplicas, statuses, false)
@@ -318,15 +317,31 @@ func (r *evaluation) getScale(ctx context.Context, ref autoscalingv2.CrossVersio
 	return scale, err
 }
 
-func (r *evaluation) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale) error {
+// Whoever writes the target between the two makes it a conflict, which is tried again on a fresh
+// scale, up to five times; upstream's back-off between them is too short to be seen.
+func (r *evaluation) updateScale(ctx context.Context, ref autoscalingv2.CrossVersionObjectReference, scale *autoscalingv1.Scale, replicas int32) error {
 	resource, err := scaleOf(r.c.store.Kinds(), ref)
 	if err != nil {
 		return err
 	}
-	return r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: resource, Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
-		_, err := s.UpdateScale(apiserver.Kind(ref.Kind), scale)
-		return err
-	})
+	for range 5 { // retry.RetryOnConflict
+		next := *scale
+		next.Spec.Replicas = replicas
+		err = r.c.api.Do(ctx, apiserver.Request{Verb: "update", Resource: resource, Namespace: r.hpa.Namespace, Name: ref.Name}, func(s *apiserver.Server) error {
+			_, err := s.UpdateScale(apiserver.Kind(ref.Kind), &next)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		if fresh, e := r.getScale(ctx, ref); e == nil {
+			scale = fresh
+		}
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
 }
 
 // setStatus sets what is written of a look. Failed looks keep the former desired count.
@@ -344,8 +359,7 @@ func (r *evaluation) updateStatus(ctx context.Context) {
 	if equality.Semantic.DeepEqual(r.was.Status, r.hpa.Status) {
 		return
 	}
-	_, err := controller.Update(ctx, r.c.api, r.hpa, "status")
-	if err != nil && !apierrors.IsNotFound(err) {
+	if _, err := controller.Update(ctx, r.c.api, r.hpa, "status"); err != nil {
 		r.event(v1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}
 }

@@ -30,7 +30,8 @@ type metricError struct {
 // replicas means that some metrics failed, and that the others want more replicas
 // (computeReplicasForMetrics). The highest proposal wins. If a metric failed,
 // what is left may scale up but not down: the one that failed might have wanted
-// more. The checks that come before the metrics are about the target's selector.
+// more. The checks that come before the metrics are about the target's selector. Statuses are by
+// position, as kubectl reads them: one that failed is empty, without even its type.
 func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 	none := computed{replicas: -1}
 	if scale.Status.Selector == "" {
@@ -55,7 +56,7 @@ func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 		r.condition(autoscalingv2.ScalingActive, v1.ConditionFalse, "AmbiguousSelector", text)
 		return none, errors.New(text)
 	}
-	var out computed
+	out := computed{statuses: make([]autoscalingv2.MetricStatus, len(r.hpa.Spec.Metrics))}
 	var first *metricError
 	var failed int
 	for i := range r.hpa.Spec.Metrics {
@@ -66,7 +67,7 @@ func (r *evaluation) compute(scale *autoscalingv1.Scale) (computed, error) {
 			}
 			continue
 		}
-		out.statuses = append(out.statuses, status)
+		out.statuses[i] = status
 		if out.replicas == 0 || n > out.replicas {
 			out.replicas, out.metric = n, name
 		}
@@ -158,9 +159,10 @@ func (r *evaluation) metric(m *autoscalingv2.MetricSpec, scale *autoscalingv1.Sc
 // pod or with a share of what pods request; without requests there is no share,
 // and that is an error. Values are in thousandths, so that memory and CPU go the same way.
 func (r *evaluation) resource(name v1.ResourceName, container string, target *autoscalingv2.MetricTarget, current int32, pods []*v1.Pod) (int32, string, autoscalingv2.MetricValueStatus, error) {
-	what := fmt.Sprintf("%s resource", name)
+	// Upstream names the container's only for a utilization.
+	what, share := fmt.Sprintf("%s resource", name), fmt.Sprintf("%s resource utilization (percentage of request)", name)
 	if container != "" {
-		what = fmt.Sprintf("%s container resource", name)
+		share = fmt.Sprintf("%s container resource utilization (percentage of request)", name)
 	}
 	var value autoscalingv2.MetricValueStatus
 	s, err := r.sample(name, container, pods)
@@ -172,7 +174,7 @@ func (r *evaluation) resource(name v1.ResourceName, container string, target *au
 		if err == nil {
 			var p proposal
 			if p, err = s.replicasFor(current, target.AverageValue.MilliValue(), tol); err == nil {
-				value.AverageValue = resource.NewMilliQuantity(p.value, resource.DecimalSI)
+				value.AverageValue = quantity(name, p.value)
 				return p.replicas, what, value, nil
 			}
 		}
@@ -181,24 +183,31 @@ func (r *evaluation) resource(name v1.ResourceName, container string, target *au
 	if target.AverageUtilization == nil {
 		return 0, "", value, errors.New("invalid resource metric source: neither an average utilization target nor an average value (usage) target was set")
 	}
-	if err == nil && len(pods) > 0 {
-		s.requests, err = podRequests(pods, container, name)
-	}
 	if err != nil {
 		return 0, "", value, fmt.Errorf("failed to get %s utilization: %w", name, err)
 	}
+	s.share, s.container = true, container
 	p, err := s.replicasFor(current, int64(*target.AverageUtilization), tol)
 	if err != nil {
 		return 0, "", value, fmt.Errorf("failed to get %s utilization: %w", name, err)
 	}
 	value.AverageUtilization = &p.utilization
-	value.AverageValue = resource.NewMilliQuantity(p.value, resource.DecimalSI)
-	return p.replicas, what + " utilization (percentage of request)", value, nil
+	value.AverageValue = quantity(name, p.value)
+	return p.replicas, share, value, nil
+}
+
+// quantity is a mean as a status has it: memory in powers of two, as metrics-server serves it.
+func quantity(name v1.ResourceName, milli int64) *resource.Quantity {
+	if name == v1.ResourceMemory {
+		return resource.NewMilliQuantity(milli, resource.BinarySI)
+	}
+	return resource.NewMilliQuantity(milli, resource.DecimalSI)
 }
 
 // sample asks the metrics API for the pods' metrics (metrics/client.go
 // GetResourceMetric). Pods without metrics yet are left out; that no pod has any
-// is an error. A pod without metrics stays out of the map; group decides what that means.
+// is an error. A pod without metrics, or without those of the container, stays out of the map;
+// group decides what that means.
 func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.Pod) (*sample, error) {
 	s := &sample{metrics: make(map[string]podMetric, len(pods)), pods: pods, resource: name, now: r.now}
 	if r.c.metrics == nil {
@@ -227,9 +236,6 @@ func (r *evaluation) sample(name v1.ResourceName, container string, pods []*v1.P
 			default:
 				found = false
 			}
-		}
-		if container != "" && !found {
-			return nil, fmt.Errorf("failed to get container metrics: container %s not present in metrics for pod %s/%s", container, pod.Namespace, pod.Name)
 		}
 		if found {
 			s.metrics[pod.Name] = m

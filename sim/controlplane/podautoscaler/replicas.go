@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
 )
 
 // Metrics stands for the resource metrics API (metrics.k8s.io). The simulation's is sim's
@@ -48,9 +49,12 @@ type sample struct {
 	metrics map[string]podMetric
 	// requests: thousandths; nil for plain values.
 	requests map[string]int64
-	pods     []*v1.Pod
-	resource v1.ResourceName
-	now      time.Time
+	// share: usage is compared with what the pods request, of one container if it is named.
+	share     bool
+	container string
+	pods      []*v1.Pod
+	resource  v1.ResourceName
+	now       time.Time
 }
 
 // tolerances say how far a ratio may be from 1. Each direction has its own.
@@ -163,6 +167,13 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 	if len(s.metrics) == 0 {
 		return proposal{}, errors.New("did not receive metrics for targeted pods (pods might be unready)")
 	}
+	// Only now: of pods that all are too young, that is told and not that they request nothing.
+	if s.share {
+		var err error
+		if s.requests, err = podRequests(s.pods, s.container, s.resource); err != nil {
+			return proposal{}, err
+		}
+	}
 	ratio, p, err := s.ratio(target)
 	if err != nil {
 		return proposal{}, err
@@ -181,7 +192,7 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 			s.metrics[name] = podMetric{value: s.requests[name] * max(100, target) / 100}
 		case ratio < 1:
 			s.metrics[name] = podMetric{value: target}
-		case up || s.requests == nil:
+		case up:
 			s.metrics[name] = podMetric{}
 		}
 	}
@@ -210,45 +221,57 @@ func (s *sample) replicasFor(current int32, target int64, tol tolerances) (propo
 func ceil(x float64) int32 { return int32(min(math.Ceil(x), math.MaxInt32)) }
 
 // podRequests returns what the pods ask of a resource, in thousandths
-// (calculatePodRequests): all containers, sidecars included, or the named one. One container
-// without a request makes the share meaningless, so it is an error. Requests of the pod as a
-// whole (KEP-2837) go before those of its containers.
-func podRequests(pods []*v1.Pod, container string, resource v1.ResourceName) (map[string]int64, error) {
+// (calculateRequests): all containers, sidecars included, or the named one. One container
+// without a request makes the share meaningless, so it is an error. Where the pod as a whole has
+// requests (KEP-2837), those go before its containers'; of what it does not name, the sum of the
+// containers' counts, with none missed.
+func podRequests(pods []*v1.Pod, container string, name v1.ResourceName) (map[string]int64, error) {
 	out := make(map[string]int64, len(pods))
 	for _, pod := range pods {
-		if container == "" && pod.Spec.Resources != nil {
-			if q, ok := pod.Spec.Resources.Requests[resource]; ok {
-				out[pod.Name] = q.MilliValue()
-				continue
-			}
-		}
-		var sum int64
-		add := func(c *v1.Container) error {
-			if container != "" && c.Name != container {
-				return nil
-			}
-			q, ok := c.Resources.Requests[resource]
+		var n int64
+		var err error
+		if container == "" && resourcehelper.IsPodLevelRequestsSet(pod) {
+			q, ok := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[name]
 			if !ok {
-				return fmt.Errorf("missing request for %s in container %s of Pod %s", resource, c.Name, pod.Name)
+				err = fmt.Errorf("missing pod-level request for %s in Pod %s", name, pod.Name)
 			}
-			sum += q.MilliValue()
-			return nil
+			n = q.MilliValue()
+		} else {
+			n, err = containerRequests(pod, container, name)
 		}
-		for i := range pod.Spec.Containers {
-			if err := add(&pod.Spec.Containers[i]); err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return nil, err
 		}
-		for i := range pod.Spec.InitContainers {
-			c := &pod.Spec.InitContainers[i]
-			if c.RestartPolicy == nil || *c.RestartPolicy != v1.ContainerRestartPolicyAlways {
-				continue
-			}
-			if err := add(c); err != nil {
-				return nil, err
-			}
-		}
-		out[pod.Name] = sum
+		out[pod.Name] = n
 	}
 	return out, nil
+}
+
+// containerRequests adds up the requests of a pod's containers and sidecars, or is that of one.
+func containerRequests(pod *v1.Pod, container string, name v1.ResourceName) (sum int64, err error) {
+	found := container == ""
+	add := func(c *v1.Container) {
+		if err != nil || container != "" && c.Name != container {
+			return
+		}
+		found = true
+		q, ok := c.Resources.Requests[name]
+		if !ok {
+			err = fmt.Errorf("missing request for %s in container %s of Pod %s", name, c.Name, pod.Name)
+			return
+		}
+		sum += q.MilliValue()
+	}
+	for i := range pod.Spec.Containers {
+		add(&pod.Spec.Containers[i])
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {
+			add(c)
+		}
+	}
+	if !found {
+		err = fmt.Errorf("container %s not found in Pod %s", container, pod.Name)
+	}
+	return sum, err
 }

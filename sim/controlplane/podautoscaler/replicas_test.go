@@ -80,6 +80,7 @@ func TestReplicas(t *testing.T) {
 		{name: "failed pods do not count", pods: []podState{old(900), {usage: 900, phase: v1.PodFailed}}, target: 50, replicas: 2, utilization: 90},
 		{name: "nothing to go by", pods: []podState{fresh(900, false, time.Minute)}, target: 50, err: "did not receive metrics for targeted pods (pods might be unready)"},
 		{name: "no pods", target: 50, err: "no pods returned by selector while calculating replica count"},
+		{name: "missing metrics count as nothing at all where the others are just right", pods: []podState{old(200), old(200), old(-1)}, target: 200, raw: true, replicas: 3},
 		{name: "plain value", pods: []podState{old(300), old(500)}, target: 200, raw: true, replicas: 4},
 	} {
 		s := samples(!c.raw, c.pods...)
@@ -158,6 +159,10 @@ func TestPolicies(t *testing.T) {
 		{name: "the less of two", rules: autoscalingv2.HPAScalingRules{Policies: two, SelectPolicy: &least}, current: 20, upTo: 22, downTo: 18},
 		{name: "disabled", rules: autoscalingv2.HPAScalingRules{SelectPolicy: &disabled}, current: 20, upTo: 20, downTo: 20},
 		{name: "what was added in the period counts", rules: autoscalingv2.HPAScalingRules{Policies: two[:1]}, ups: []scaleEvent{{3, t0.Add(-30 * time.Second)}, {9, t0.Add(-61 * time.Second)}}, current: 20, upTo: 21, downTo: 13},
+		{name: "what no policy of its own direction reaches is still counted by the other's", rules: autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 600}}},
+			downs: noted(noted([]scaleEvent{{5, t0.Add(-3 * time.Minute)}, {2, t0.Add(-2 * time.Minute)}}, &autoscalingv2.HPAScalingRules{Policies: two}, scaleEvent{1, t0}), &autoscalingv2.HPAScalingRules{Policies: two}, scaleEvent{1, t0}), current: 20, upTo: 26, downTo: 18},
+		{name: "one such is replaced", rules: autoscalingv2.HPAScalingRules{Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PodsScalingPolicy, Value: 4, PeriodSeconds: 600}}},
+			downs: noted([]scaleEvent{{5, t0.Add(-3 * time.Minute)}, {2, t0.Add(-2 * time.Minute)}}, &autoscalingv2.HPAScalingRules{Policies: two}, scaleEvent{1, t0}), current: 20, upTo: 30, downTo: 22},
 		{name: "and what was taken away", rules: autoscalingv2.HPAScalingRules{Policies: two[:1]}, downs: []scaleEvent{{3, t0.Add(-30 * time.Second)}}, current: 20, upTo: 27, downTo: 19},
 	} {
 		h := &history{ups: c.ups, downs: c.downs}

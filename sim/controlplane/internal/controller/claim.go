@@ -24,6 +24,8 @@ type Claims struct {
 	// Finalizer, if not "", is put on pods that are adopted and taken off those
 	// that are released.
 	Finalizer string
+	// Active: pods that have ended or are being deleted are neither adopted nor released.
+	Active bool
 
 	due map[Key]struct{}
 }
@@ -73,14 +75,14 @@ func (c *Claims) claim(ctx context.Context, owner apiserver.Object, sel *metav1.
 	match := func(p *v1.Pod) bool { return s.Matches(labels.Set(p.Labels)) && (wanted == nil || wanted(p)) }
 	var release, adopt []*v1.Pod
 	for _, p := range c.Pods.Of(owner.GetUID()).All() {
-		if !match(p) {
+		if !match(p) && (!c.Active || StateOf(p)&PodActive != 0) {
 			release = append(release, p)
 		}
 	}
 	// Most namespaces have no pod without a controller, and are not searched.
 	if c.Pods.Orphans(owner.GetNamespace()) > 0 {
 		for _, p := range c.Control.API.Server().Store().PodsInNamespace(owner.GetNamespace()) {
-			if metav1.GetControllerOfNoCopy(p) == nil && p.DeletionTimestamp == nil && match(p) {
+			if metav1.GetControllerOfNoCopy(p) == nil && p.DeletionTimestamp == nil && match(p) && (!c.Active || StateOf(p)&PodActive != 0) {
 				adopt = append(adopt, p)
 			}
 		}

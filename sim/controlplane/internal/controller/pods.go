@@ -79,6 +79,24 @@ func ClaimOf(pod *v1.Pod, v *v1.Volume) string {
 	return ""
 }
 
+// MostRestarts are the most restarts of a container and of a sidecar
+// (maxContainerRestarts).
+func MostRestarts(p *v1.Pod) (containers, sidecars int32) {
+	for i := range p.Status.ContainerStatuses {
+		containers = max(containers, p.Status.ContainerStatuses[i].RestartCount)
+	}
+	for i := range p.Status.InitContainerStatuses {
+		st := &p.Status.InitContainerStatuses[i]
+		sidecar := slices.ContainsFunc(p.Spec.InitContainers, func(c v1.Container) bool {
+			return c.Name == st.Name && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+		})
+		if sidecar {
+			sidecars = max(sidecars, st.RestartCount)
+		}
+	}
+	return containers, sidecars
+}
+
 // readyCondition is a pod's condition Ready, or nil.
 func readyCondition(p *v1.Pod) *v1.PodCondition {
 	for i := range p.Status.Conditions {

@@ -34,6 +34,8 @@ type PodsOf[T Stored] struct {
 	// Deletions: a pod counts until it is gone, so the beginning of its deletion
 	// matters also when it has ended already.
 	Deletions bool
+	// Wakes, if not nil, says which other changes matter. The new version is never nil.
+	Wakes func(PodChange) bool
 }
 
 // NewWorkload returns what a controller of the kind has in common with others. It
@@ -53,7 +55,7 @@ func (w *Workload[T]) Get(key Key) (T, bool) { return Lookup[T](w.API, w.kind, k
 // onPod has the owner synced after a change of a pod that it counts. A pod whose
 // owner was replaced by another of its name is the garbage collector's.
 func (w *Workload[T]) onPod(owner Key, uid types.UID, ch PodChange) {
-	if !ch.Matters() && !(w.pods.Deletions && ch.Deleted()) {
+	if !ch.Matters() && !(w.pods.Deletions && ch.Deleted()) && !(w.pods.Wakes != nil && w.pods.Wakes(ch)) {
 		return
 	}
 	obj, ok := w.Get(owner)

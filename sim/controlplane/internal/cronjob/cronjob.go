@@ -55,24 +55,58 @@ type Controller struct {
 	events *record.Recorder
 	// zones: those that schedules have named.
 	zones map[string]*time.Location
+	// owners: who by that name controls jobs, oldest first. Mostly that is one.
+	owners map[controller.Key][]types.UID
 }
 
 // New starts a controller. It hears of its own objects and of Jobs that one of
 // them owns.
 func New(opts controller.Options) *Controller {
-	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}}
+	c := &Controller{opts: opts, l: opts.Group.Loop(), zones: map[string]*time.Location{}, owners: map[controller.Key][]types.UID{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "cronjob-controller")
 	// Jobs that go or change their state wake their CronJob, which is how a finished job leaves
 	// the list of active ones.
 	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "cronjob", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindCronJob)
 	opts.Jobs().OnChange(func(owner *metav1.OwnerReference, old, job *batchv1.Job) {
-		if owner != nil && owner.Kind == string(apiserver.KindCronJob) {
-			job = cmp.Or(job, old)
-			c.queue.Add(controller.Key{Namespace: job.Namespace, Name: owner.Name})
+		if owner != nil {
+			c.onJob(owner, controller.Key{Namespace: cmp.Or(job, old).Namespace, Name: owner.Name})
 		}
 	})
 	return c
+}
+
+// onJob keeps owners, and wakes the CronJob that controls the job if it is the one that there is.
+func (c *Controller) onJob(owner *metav1.OwnerReference, key controller.Key) {
+	switch at := slices.Index(c.owners[key], owner.UID); {
+	case len(c.opts.Jobs().Of(owner.UID)) > 0:
+		if at < 0 {
+			c.owners[key] = append(c.owners[key], owner.UID)
+		}
+	case at >= 0 && len(c.owners[key]) == 1:
+		delete(c.owners, key)
+	case at >= 0:
+		c.owners[key] = slices.Delete(c.owners[key], at, at+1)
+	}
+	if owner.Kind != string(apiserver.KindCronJob) {
+		return
+	}
+	if cj, ok := controller.Lookup[*batchv1.CronJob](c.opts.API, apiserver.KindCronJob, key); ok && cj.UID == owner.UID {
+		c.queue.Add(key)
+	}
+}
+
+// jobsOf are the jobs whose controller has the name. Upstream goes by the name alone: a CronJob
+// that was made anew still sees its predecessor's, until the garbage collector has them.
+func (c *Controller) jobsOf(key controller.Key) (out []*batchv1.Job) {
+	for _, uid := range c.owners[key] {
+		for _, j := range c.opts.Jobs().Of(uid) {
+			if j.Namespace == key.Namespace {
+				out = append(out, j)
+			}
+		}
+	}
+	return out
 }
 
 // A new schedule can't wait for the time that the old one set: the key is added
@@ -129,7 +163,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	cj := *stored
 	cj.Status.Active = slices.Clone(cj.Status.Active)
-	s := &cronSync{c: c, cj: &cj, jobs: slices.Clone(c.opts.Jobs().Of(stored.UID))}
+	s := &cronSync{c: c, cj: &cj, jobs: c.jobsOf(key)}
 	s.trim(ctx)
 	after, err := s.sync(ctx)
 	if s.changed {

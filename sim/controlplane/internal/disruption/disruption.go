@@ -62,6 +62,9 @@ type budget struct {
 	key      controller.Key
 	selector labels.Selector
 	pods     map[string]*v1.Pod
+	// again: a sync comes out otherwise, or says something once more, though no pod has changed in
+	// what it counts. Upstream syncs after every write of a pod; here such writes wait for a reason.
+	again bool
 }
 
 // New starts a controller.
@@ -72,6 +75,7 @@ func New(opts controller.Options) *Controller {
 	// This queue has no delay of delivery: noteStale adds it.
 	c.stale = controller.NewQueue(controller.QueueOptions{Group: c.g, Name: "clear stale disruption", Sync: c.syncStale})
 	c.api.Server().OnChange(c.onChange, apiserver.KindPodDisruptionBudget, apiserver.KindPod)
+	c.api.Server().OnChange(c.scaled, apiserver.KindDeployment, apiserver.KindReplicaSet, apiserver.KindStatefulSet, apiserver.KindReplicationController)
 	return c
 }
 
@@ -90,12 +94,26 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		}
 		c.queue.Add(controller.KeyOf(pdb))
 	case apiserver.KindPod:
-		if ch.Type == watch.Modified {
+		switch ch.Type {
+		case watch.Added: // a new process lists those of the one before
+			c.noteStale(&v1.Pod{}, ch.New.(*v1.Pod))
+		case watch.Modified:
 			c.noteStale(ch.Old.(*v1.Pod), ch.New.(*v1.Pod))
 		}
 		if list := c.budgets[ch.New.GetNamespace()]; len(list) > 0 {
 			c.podChanged(list, ch)
 		}
+	}
+}
+
+// scaled notes that a namespace's budgets may expect another number of pods. Nobody syncs them for
+// that: they find out with the next write of one of their pods.
+func (c *Controller) scaled(ch apiserver.Change) {
+	if ch.Type == watch.Modified && ch.Old.GetGeneration() == ch.New.GetGeneration() {
+		return
+	}
+	for _, b := range c.budgets[ch.New.GetNamespace()] {
+		b.again = true
 	}
 }
 
@@ -136,7 +154,8 @@ func (c *Controller) index(pdb *policyv1.PodDisruptionBudget) {
 // podChanged keeps the index, and has the first budget that selects the pod
 // synced if it may come out otherwise. Only what can change the numbers queues a sync: readiness,
 // deletion, labels, the controller. A status write that says nothing of those is most of what
-// pods do.
+// pods do; it has a budget synced that has reason to be (budget.again). That a pod has several
+// budgets is told with each of its writes.
 func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 	pod := ch.New.(*v1.Pod)
 	relevant, relabelled := true, true
@@ -169,7 +188,7 @@ func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 			}
 		}
 	}
-	if first == nil || !relevant {
+	if first == nil {
 		return
 	}
 	if n > 1 {
@@ -178,7 +197,9 @@ func (c *Controller) podChanged(list []*budget, ch apiserver.Change) {
 		c.recorder.Event(controller.Reference(pod), v1.EventTypeWarning, "MultiplePodDisruptionBudgets",
 			fmt.Sprintf("Pod %q/%q matches multiple PodDisruptionBudgets.  Chose %q arbitrarily.", pod.Namespace, pod.Name, first.key.Name))
 	}
-	c.queue.Add(first.key)
+	if relevant || first.again {
+		c.queue.Add(first.key)
+	}
 }
 
 // It is nil when the budget went since it was queued.
@@ -218,15 +239,18 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 // The event NoPods comes in each sync without pods, also at once after a budget is made before
 // its pods.
 func (c *Controller) trySync(ctx context.Context, pdb *policyv1.PodDisruptionBudget, b *budget) error {
+	b.again = false
 	if len(b.pods) == 0 {
 		c.recorder.Event(controller.Reference(pdb), v1.EventTypeNormal, "NoPods", "No matching pods found")
 	}
 	expected, desired, unmanaged, err := c.expectedPods(pdb, b)
 	if err != nil {
+		b.again = true
 		c.recorder.Eventf(controller.Reference(pdb), v1.EventTypeWarning, "CalculateExpectedPodCountFailed", "Failed to calculate the number of expected pods: %v", err)
 		return err
 	}
 	if unmanaged {
+		b.again = true
 		c.recorder.Eventf(controller.Reference(pdb), v1.EventTypeWarning, "UnmanagedPods", "Pods selected by this PodDisruptionBudget (selector: %v) were found "+
 			"to be unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in undefined behavior. "+
 			"To account for these pods please set \".spec.minAvailable\" field of the PDB to an integer value.", pdb.Spec.Selector)

@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -192,5 +193,88 @@ func TestIndex(t *testing.T) {
 	r.until(15 * time.Second)
 	if a, b := r.pdb("first").Status.ExpectedPods, r.pdb("second").Status.ExpectedPods; a != 1 || b != 2 {
 		t.Errorf("%d and %d pods after one was deleted, want 1 and 2: of two budgets only the first hears of a pod", a, b)
+	}
+}
+
+// TestWrites holds what a write of a pod that changes nothing of what is counted does: it has the
+// budget find out that its controller was scaled, and warnings come again.
+func TestWrites(t *testing.T) {
+	r := newRig(t)
+	one := intstr.FromInt32(1)
+	half := intstr.FromString("50%")
+	rs := r.replicaSet(2)
+	r.budget("one", policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &one})
+	r.pod("a", true, rs)
+	r.pod("b", true, rs)
+	r.until(10 * time.Second)
+	touch := func(name string) {
+		c := *r.srv.Pod("default", name)
+		c.Status.Message += "."
+		r.ok(r.srv.Update(&c, "status"))
+	}
+	scaled := *rs.(*appsv1.ReplicaSet)
+	scaled.Spec.Replicas = new(int32(5))
+	r.ok(r.srv.Update(&scaled, ""))
+	r.until(20 * time.Second)
+	if n := r.pdb("one").Status.ExpectedPods; n != 2 {
+		t.Errorf("%d pods are expected before a pod was written, want 2", n)
+	}
+	touch("a")
+	r.until(30 * time.Second)
+	if st := r.pdb("one").Status; st.ExpectedPods != 5 || st.DesiredHealthy != 4 {
+		t.Errorf("%d pods are expected and %d to be healthy after a pod was written, want 5 and 4", st.ExpectedPods, st.DesiredHealthy)
+	}
+	r.pod("bare", true, nil)
+	r.until(40 * time.Second)
+	count := func(reason string) (n int32) {
+		for _, e := range r.srv.Events() {
+			if e.Reason == reason {
+				n += max(e.Count, 1)
+			}
+		}
+		return n
+	}
+	was := count("UnmanagedPods")
+	touch("a")
+	r.until(50 * time.Second)
+	if n := count("UnmanagedPods"); was == 0 || n != was+1 {
+		t.Errorf("%d warnings of pods without a controller after one more write, %d before", n, was)
+	}
+	r.budget("two", policyv1.PodDisruptionBudgetSpec{MinAvailable: &half})
+	r.until(60 * time.Second)
+	touch("a")
+	touch("b")
+	r.until(70 * time.Second)
+	for _, pod := range []string{"a", "b"} {
+		found := false
+		for _, e := range r.srv.Events() {
+			found = found || e.Reason == "MultiplePodDisruptionBudgets" && e.InvolvedObject.Name == pod
+		}
+		if !found {
+			t.Errorf("nothing says that %s has two budgets", pod)
+		}
+	}
+}
+
+// TestStaleAtStart holds that a process that has just started looks after the conditions of the one
+// before it.
+func TestStaleAtStart(t *testing.T) {
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	t.Cleanup(l.Close)
+	r := &rig{t, l, apiserver.New(apiserver.Options{Loop: l})}
+	r.pod("a", true, nil)
+	p := *r.srv.Pod("default", "a")
+	p.Status.Conditions = []v1.PodCondition{{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.Time{Time: loop.Epoch()}}}
+	r.ok(r.srv.Update(&p, "status"))
+	c := New(controller.Options{Group: l.NewGroup("manager"), API: r.srv.Component("disruption-controller", -1, 0)})
+	c.onChange(apiserver.Change{Type: watch.Added, Kind: apiserver.KindPod, New: r.srv.Pod("default", "a")})
+	for _, at := range []struct {
+		second time.Duration
+		status v1.ConditionStatus
+	}{{119, v1.ConditionTrue}, {122, v1.ConditionFalse}} {
+		r.until(at.second * time.Second)
+		if is := r.srv.Pod("default", "a").Status.Conditions[0].Status; is != at.status {
+			t.Errorf("at %d s: %s, want %s", at.second, is, at.status)
+		}
 	}
 }

@@ -27,9 +27,10 @@ type failures struct {
 
 // with adds pods that have ended since. A success begins a new count; failures
 // from before it don't belong to it. Pods count once: they are those whose finalizer is still
-// there and that no earlier sync has listed.
+// there and that no earlier sync has listed. The last failure is the latest of the new ones, though
+// an earlier sync may have seen one that ended later: a pod that never was ready tells an old time.
 func (f failures) with(succeeded, failed []*v1.Pod) failures {
-	since := time.Time{}
+	var since, last time.Time
 	if len(succeeded) > 0 {
 		f = failures{}
 		for _, p := range succeeded {
@@ -44,9 +45,10 @@ func (f failures) with(succeeded, failed []*v1.Pod) failures {
 			continue
 		}
 		f.n++
-		if t.After(f.last) {
-			f.last = t
-		}
+		last = later(last, t)
+	}
+	if !last.IsZero() {
+		f.last = last
 	}
 	return f
 }
@@ -90,33 +92,40 @@ func finishedAt(p *v1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// containersFinished is when the last container or sidecar ended; false when one
-// has not. Init containers that run once don't matter; sidecars end last.
+// containersFinished is when the last container or sidecar ended; false when it
+// can't be told. Init containers that run once don't matter; sidecars end last.
+// Of a pod whose containers were never started they tell alone
+// (getFinishTimeFromContainers).
 func containersFinished(p *v1.Pod) (time.Time, bool) {
-	var last time.Time
-	see := func(st *v1.ContainerStatus) bool {
-		t := st.State.Terminated
-		if t == nil || t.FinishedAt.IsZero() {
-			return false
-		}
-		if t.FinishedAt.After(last) {
-			last = t.FinishedAt.Time
-		}
-		return true
-	}
+	last := time.Time{}
 	for i := range p.Status.ContainerStatuses {
-		if !see(&p.Status.ContainerStatuses[i]) {
-			return time.Time{}, false
+		t := p.Status.ContainerStatuses[i].State.Terminated
+		if t == nil || t.FinishedAt.IsZero() {
+			last = time.Time{}
+			break
 		}
+		last = later(last, t.FinishedAt.Time)
 	}
 	for i := range p.Status.InitContainerStatuses {
 		st := &p.Status.InitContainerStatuses[i]
 		sidecar := slices.ContainsFunc(p.Spec.InitContainers, func(c v1.Container) bool {
 			return c.Name == st.Name && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 		})
-		if sidecar && !see(st) {
+		if !sidecar {
+			continue
+		}
+		t := st.State.Terminated
+		if t == nil || t.FinishedAt.IsZero() {
 			return time.Time{}, false
 		}
+		last = later(last, t.FinishedAt.Time)
 	}
 	return last, !last.IsZero()
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

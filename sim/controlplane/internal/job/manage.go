@@ -249,8 +249,8 @@ func (s *state) duplicates(pods []*v1.Pod) (rm, left []*v1.Pod) {
 
 // leastActive orders pods by how far they have got (controller.ActivePods). The
 // youngest of equals goes first, as it has done least. Unassigned before assigned, pending before
-// unknown before running, not ready before ready, shorter ready first, more restarts first,
-// younger first.
+// unknown before running, not ready before ready, shorter ready first, more restarts of one
+// container first, younger first.
 func leastActive(a, b *v1.Pod) int {
 	num := func(is bool) int {
 		if is {
@@ -270,5 +270,7 @@ func leastActive(a, b *v1.Pod) int {
 			return c
 		}
 	}
-	return cmp.Or(cmp.Compare(restarts(b), restarts(a)), b.CreationTimestamp.Compare(a.CreationTimestamp.Time))
+	aRestarts, aSidecars := controller.MostRestarts(a)
+	bRestarts, bSidecars := controller.MostRestarts(b)
+	return cmp.Or(cmp.Compare(bRestarts, aRestarts), cmp.Compare(bSidecars, aSidecars), b.CreationTimestamp.Compare(a.CreationTimestamp.Time))
 }

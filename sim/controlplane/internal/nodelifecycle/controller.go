@@ -157,7 +157,7 @@ func (c *Controller) nodeAdded(node *v1.Node, listed bool) {
 	c.nodes[node.Name] = h
 	c.order = append(c.order, h)
 	c.touch(h)
-	if wrongTaints(node) {
+	if wrongTaints(node) || len(missingLabels(node)) > 0 {
 		c.taints.Add(controller.KeyOf(node))
 	}
 }
@@ -187,6 +187,10 @@ func (c *Controller) nodeChanged(old, node *v1.Node) {
 		h.heard = c.l.UnixNano()
 	}
 	// Slices that share memory are equal; a change replaces them.
+	// A failure of earlier is made up for by any change, as upstream.
+	if len(missingLabels(node)) > 0 {
+		c.taints.Add(controller.KeyOf(node))
+	}
 	spec := old.Spec.Unschedulable != node.Spec.Unschedulable || !sameSlice(old.Spec.Taints, node.Spec.Taints)
 	if spec || !sameStatuses(old.Status.Conditions, node.Status.Conditions) {
 		c.touch(h)

@@ -2,6 +2,7 @@ package nodelifecycle
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -339,6 +340,34 @@ func TestNewProcess(t *testing.T) {
 		r.until(2*time.Minute + step.after)
 		if n := r.count(v1.TaintNodeUnreachable, v1.TaintEffectNoExecute); n != step.tainted {
 			t.Errorf("%v after the start %d nodes are tainted, want %d", step.after, n, step.tainted)
+		}
+	}
+}
+
+// TestOldLabels holds which labels follow others to upstream's reconcileNodeLabels.
+func TestOldLabels(t *testing.T) {
+	const os, arch = "beta.kubernetes.io/os", "beta.kubernetes.io/arch"
+	for i, tc := range []struct{ labels, want map[string]string }{
+		{map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64"}, map[string]string{v1.LabelOSStable: "linux", v1.LabelArchStable: "amd64", os: "linux", arch: "amd64"}},
+		{map[string]string{v1.LabelOSStable: "linux", os: "windows"}, map[string]string{v1.LabelOSStable: "linux", os: "linux"}},
+		{map[string]string{arch: "arm64", "own": "x"}, map[string]string{arch: "arm64", "own": "x"}},
+		{nil, nil},
+	} {
+		r := newRig(t, 5)
+		r.node("n", tc.labels)
+		r.until(time.Second)
+		if is := r.srv.Node("n").Labels; !maps.Equal(is, tc.want) {
+			t.Errorf("%d: %v, want %v", i, is, tc.want)
+		}
+		if tc.labels == nil {
+			continue
+		}
+		n := *r.srv.Node("n")
+		n.Labels = tc.labels
+		must[apiserver.Object](r)(r.srv.Update(&n, ""))
+		r.until(2 * time.Second)
+		if is := r.srv.Node("n").Labels; !maps.Equal(is, tc.want) {
+			t.Errorf("%d: %v after a user has taken them away, want %v", i, is, tc.want)
 		}
 	}
 }

@@ -2,11 +2,14 @@ package nodelifecycle
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -62,8 +65,8 @@ func wrongTaints(n *v1.Node) bool {
 	return len(add)+len(remove) > 0
 }
 
-// syncConditionTaints is doNoScheduleTaintingPass. A failure is not tried
-// again, as upstream: the node's next change is.
+// syncConditionTaints is doNoScheduleTaintingPass, and what follows it for the labels
+// (reconcileNodeLabels). A failure is not tried again, as upstream: the node's next change is.
 func (c *Controller) syncConditionTaints(ctx context.Context, key controller.Key) error {
 	node := c.api.Server().Node(key.Name)
 	if node == nil {
@@ -72,7 +75,41 @@ func (c *Controller) syncConditionTaints(ctx context.Context, key controller.Key
 	if add, remove := diffConditionTaints(node); len(add)+len(remove) > 0 {
 		c.swapTaints(ctx, node, add, remove, v1.TaintEffectNoSchedule)
 	}
+	if node = c.api.Server().Node(key.Name); node == nil {
+		return nil
+	}
+	if labels := missingLabels(node); len(labels) > 0 {
+		data, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+		if err != nil {
+			return fmt.Errorf("labels of node %s: %w", node.Name, err)
+		}
+		_ = c.api.Do(ctx, apiserver.Request{Verb: "patch", Resource: "nodes", Name: node.Name}, func(s *apiserver.Server) error {
+			_, err := s.Patch(apiserver.KindNode, "", node.Name, types.StrategicMergePatchType, data, "")
+			return err
+		})
+	}
 	return nil
+}
+
+// oldLabels are labels that follow another one, whose names they had before it (labelReconcileInfo).
+var oldLabels = [...]struct{ from, to string }{
+	{v1.LabelOSStable, "beta.kubernetes.io/os"},
+	{v1.LabelArchStable, "beta.kubernetes.io/arch"},
+}
+
+// missingLabels are those that a node should have by others of its; nil: none is missing.
+func missingLabels(n *v1.Node) (out map[string]string) {
+	for _, l := range oldLabels {
+		want, ok := n.Labels[l.from]
+		if is, has := n.Labels[l.to]; !ok || has && is == want {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[l.to] = want
+	}
+	return out
 }
 
 // swapTaints adds taints to a node and then removes others

@@ -33,8 +33,8 @@ func rank(pods []*v1.Pod, onNode map[string]int, now time.Time) {
 				return youngest(at, bt, now, a, b)
 			}
 		}
-		aRestarts, aSidecars := restarts(a)
-		bRestarts, bSidecars := restarts(b)
+		aRestarts, aSidecars := controller.MostRestarts(a)
+		bRestarts, bSidecars := controller.MostRestarts(b)
 		if c := cmp.Or(cmp.Compare(bRestarts, aRestarts), cmp.Compare(bSidecars, aSidecars)); c != 0 {
 			return c
 		}
@@ -98,21 +98,4 @@ func magnitude(age time.Duration) int64 {
 		return -1
 	}
 	return int64(math.Log2(float64(age)))
-}
-
-// restarts are the most restarts of a container and of a sidecar.
-func restarts(p *v1.Pod) (containers, sidecars int32) {
-	for i := range p.Status.ContainerStatuses {
-		containers = max(containers, p.Status.ContainerStatuses[i].RestartCount)
-	}
-	for i := range p.Status.InitContainerStatuses {
-		st := &p.Status.InitContainerStatuses[i]
-		sidecar := slices.ContainsFunc(p.Spec.InitContainers, func(c v1.Container) bool {
-			return c.Name == st.Name && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-		})
-		if sidecar {
-			sidecars = max(sidecars, st.RestartCount)
-		}
-	}
-	return containers, sidecars
 }

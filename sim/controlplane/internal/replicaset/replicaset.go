@@ -78,6 +78,7 @@ func start[T controller.Stored](opts controller.Options, as like[T]) *Controller
 	control := &controller.PodControl{API: opts.API, Events: controller.NewRecorder(opts.Group, opts.API, as.source)}
 	c.Workload = controller.NewWorkload(opts, as.kind, controller.QueueOptions{Name: as.queue, Workers: Workers, Sync: c.sync}, control,
 		controller.PodsOf[T]{Selector: as.selector, MinReadySeconds: as.minReady})
+	c.Claims.Active = true
 	opts.API.Server().OnChange(c.onChange, as.kind)
 	return c
 }
@@ -115,9 +116,7 @@ func (c *Controller[T]) sync(ctx context.Context, key controller.Key) error {
 			c.Control.Forget(rs.UID)
 		}
 	}()
-	if err := c.Claims.Sync(ctx, obj, rs.Spec.Selector, func(p *v1.Pod) bool {
-		return controller.StateOf(p)&controller.PodActive != 0 || metav1.IsControlledBy(p, obj)
-	}); err != nil {
+	if err := c.Claims.Sync(ctx, obj, rs.Spec.Selector, nil); err != nil {
 		return err
 	}
 	// The status tells of the pods that there were before this sync changed

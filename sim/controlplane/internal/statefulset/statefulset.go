@@ -2,9 +2,11 @@ package statefulset
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,6 +43,7 @@ func New(opts controller.Options) *Controller {
 			Selector:        func(set *appsv1.StatefulSet) *metav1.LabelSelector { return set.Spec.Selector },
 			MinReadySeconds: func(set *appsv1.StatefulSet) int32 { return set.Spec.MinReadySeconds },
 			Deletions:       true,
+			Wakes:           claiming,
 		})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindStatefulSet)
 	return c
@@ -58,6 +61,11 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		c.forget(ch.New.GetUID())
 	}
 	c.Queue.Add(key)
+}
+
+// claiming reports whether a pod waits that has claims: they may be missing, and a sync makes them.
+func claiming(ch controller.PodChange) bool {
+	return ch.New.Status.Phase == v1.PodPending && slices.ContainsFunc(ch.New.Spec.Volumes, func(v v1.Volume) bool { return v.PersistentVolumeClaim != nil })
 }
 
 // forget drops what is kept of a set that is gone.
@@ -174,13 +182,16 @@ func (u *update) truncate(ctx context.Context, list []*history.Revision) error {
 	return nil
 }
 
-// deletePod deletes one of the set's pods and tells of it. A pod that is gone is
-// a NotFound error.
+// deletePod deletes one of the set's pods and tells of it. A pod that is gone was
+// deleted, too.
 func (u *update) deletePod(ctx context.Context, p *v1.Pod) error {
 	ns := p.Namespace
 	err := u.c.API.Do(ctx, apiserver.Request{Verb: "delete", Resource: "pods", Namespace: ns, Name: p.Name}, func(s *apiserver.Server) error {
 		return s.Delete(apiserver.KindPod, ns, p.Name, metav1.DeleteOptions{})
 	})
+	if apierrors.IsNotFound(err) {
+		err = nil
+	}
 	u.tell("Delete", p.Name, err)
 	return err
 }

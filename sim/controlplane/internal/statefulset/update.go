@@ -105,6 +105,15 @@ func (u *update) run(ctx context.Context) error {
 	// OrderedReady is the default.
 	monotonic := u.set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement
 	stop, err := u.forAll(ctx, u.replicas, monotonic, func(ctx context.Context, i int) (bool, error) { return u.replica(ctx, i, monotonic) })
+	// Of all that are not wanted, before the first of them goes.
+	if !stop && err == nil && len(u.set.Spec.VolumeClaimTemplates) > 0 {
+		stop, err = u.forAll(ctx, u.condemned, monotonic, func(ctx context.Context, i int) (bool, error) {
+			if u.claimsSettled(u.condemned[i]) {
+				return false, nil
+			}
+			return false, u.settleClaims(ctx, u.condemned[i])
+		})
+	}
 	if !stop && err == nil {
 		first := u.firstUnavailable()
 		stop, err = u.forAll(ctx, u.condemned, monotonic, func(ctx context.Context, i int) (bool, error) {
@@ -226,7 +235,8 @@ func (u *update) forAll(ctx context.Context, pods []*v1.Pod, monotonic bool, do 
 
 // replica sees to one pod that is wanted (processReplica). true: go no further. A
 // pod that has ended is deleted and made again under its name. One that lacks the
-// labels of its ordinal gets them, which repairs what a user took off.
+// labels of its ordinal gets them, which repairs what a user took off; so do its claims their
+// owners, after the policy has changed.
 func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, error) {
 	p := u.replicas[i]
 	if controller.PodTerminated(p) {
@@ -236,17 +246,34 @@ func (u *update) replica(ctx context.Context, i int, monotonic bool) (bool, erro
 		return true, u.deletePod(ctx, p)
 	}
 	if !created(p) {
+		if u.leftBehind(p) {
+			return true, nil
+		}
 		err := u.create(ctx, p) // the status counts it when it is heard of
 		return monotonic || err != nil, err
+	}
+	// A claim that was deleted before its pod was scheduled would hold that up for ever.
+	if p.Status.Phase == v1.PodPending {
+		if err := u.makeClaims(ctx, p); err != nil {
+			return true, err
+		}
+		if err := u.settleClaims(ctx, p); err != nil {
+			u.tell("Update", p.Name, err)
+			return true, err
+		}
 	}
 	// The next ordinal may rely on this one.
 	if monotonic && (terminating(p) || !runningReady(p) || !u.available(p)) {
 		return true, nil
 	}
-	if p.Labels[appsv1.StatefulSetPodNameLabel] == p.Name {
+	named := p.Labels[appsv1.StatefulSetPodNameLabel] == p.Name
+	if named && u.claimsSettled(p) {
 		return false, nil
 	}
-	err := u.c.Control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) { m.Labels = identity(m.Labels, p) })
+	err := u.settleClaims(ctx, p)
+	if err == nil && !named {
+		err = u.c.Control.PatchMeta(ctx, p, func(m *metav1.ObjectMeta) { m.Labels = identity(m.Labels, p) })
+	}
 	u.tell("Update", p.Name, err)
 	return err != nil, err
 }
@@ -293,9 +320,14 @@ func (u *update) create(ctx context.Context, p *v1.Pod) error {
 	labels := identity(t.Labels, p)
 	labels[appsv1.StatefulSetRevisionLabel] = revision.Name
 	_, err = u.c.Control.Create(ctx, u.set, t, apiserver.Stamp{Name: p.Name, Hostname: p.Name, Labels: labels})
-	if !apierrors.IsAlreadyExists(err) {
-		u.tell("Create", p.Name, err)
+	if apierrors.IsAlreadyExists(err) {
+		return err
 	}
+	if err := u.settleClaims(ctx, p); err != nil {
+		u.tell("Update", p.Name, err)
+		return err
+	}
+	u.tell("Create", p.Name, err)
 	return err
 }
 
@@ -307,9 +339,6 @@ func (u *update) condemn(ctx context.Context, p, firstUnavailable *v1.Pod, monot
 	}
 	if monotonic && p != firstUnavailable && (!runningReady(p) || !u.available(p)) {
 		return true, nil
-	}
-	if err := u.condemnClaims(ctx, p); err != nil {
-		return true, err
 	}
 	return true, u.deletePod(ctx, p)
 }
@@ -326,7 +355,7 @@ func (u *update) replace(ctx context.Context) error {
 	for i := len(u.replicas) - 1; i >= least; i-- {
 		p := u.replicas[i]
 		if revisionOf(p) != u.updated.Name && !terminating(p) {
-			if err := u.deletePod(ctx, p); err != nil && !apierrors.IsNotFound(err) {
+			if err := u.deletePod(ctx, p); err != nil {
 				return err
 			}
 			u.status.CurrentReplicas--
