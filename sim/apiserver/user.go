@@ -128,8 +128,8 @@ func (s *Server) UpdateScale(k Kind, scale *autoscalingv1.Scale) (*autoscalingv1
 // TaintNewNodes is Store.TaintNewNodes.
 func (s *Server) TaintNewNodes() { s.store.TaintNewNodes() }
 
-// PatchNode is Store.PatchNode.
-func (s *Server) PatchNode(name string, base, node *v1.Node) (*v1.Node, error) {
+// PatchNode is Store.PatchNode of a server.
+func PatchNode(s *Server, name string, base, node *v1.Node) (*v1.Node, error) {
 	return s.store.PatchNode(s.now(), name, base, node)
 }
 

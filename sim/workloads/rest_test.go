@@ -429,6 +429,17 @@ func (r *run) daemonSetRests(d *appsv1.DaemonSet) {
 	}
 }
 
+// lastFailure reports whether a pod is the last failure of its index, of a job that counts them by
+// index and can't make the next pod: it keeps its finalizer until there is that one, which takes
+// the count over (podsWithDelayedDeletionPerIndex).
+func (r *run) lastFailure(j *batchv1.Job, p *v1.Pod, live []*v1.Pod) bool {
+	index := p.Annotations[batchv1.JobCompletionIndexAnnotation]
+	return j.Spec.BackoffLimitPerIndex != nil && !finished(j) && p.Status.Phase == v1.PodFailed && r.refusedByQuota(j.Namespace, &j.Spec.Template.Spec) &&
+		!slices.ContainsFunc(live, func(o *v1.Pod) bool {
+			return o != p && o.Annotations[batchv1.JobCompletionIndexAnnotation] == index && !ended(o)
+		})
+}
+
 func (r *run) jobRests(j *batchv1.Job) {
 	name := fmt.Sprintf("Job %s/%s", j.Namespace, j.Name)
 	if ref := metav1.GetControllerOf(j); ref != nil && j.DeletionTimestamp == nil {
@@ -443,7 +454,7 @@ func (r *run) jobRests(j *batchv1.Job) {
 	live, going := r.owned(j.UID)
 	pods := active(live)
 	for _, p := range live {
-		if ended(p) && len(p.Finalizers) > 0 {
+		if ended(p) && len(p.Finalizers) > 0 && !r.lastFailure(j, p, live) {
 			r.fail("%s: pod %s has ended and still has %v", name, p.Name, p.Finalizers)
 		}
 	}

@@ -47,6 +47,7 @@ var floors = []string{
 	"ground/loop",
 	"ground/hugepages",
 	"ground/lists",
+	"ground/paths",
 	"ground/linux",
 }
 

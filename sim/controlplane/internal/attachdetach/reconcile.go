@@ -234,7 +234,7 @@ func (c *Controller) report(ctx context.Context, name string) error {
 	next := *node
 	next.Status.VolumesAttached = list
 	err := c.api.Do(ctx, apiserver.Request{Verb: "patch", Resource: "nodes/status", Name: name}, func(s *apiserver.Server) error {
-		_, err := s.PatchNode(name, node, &next)
+		_, err := apiserver.PatchNode(s, name, node, &next)
 		return err
 	})
 	if err != nil && !apierrors.IsNotFound(err) {

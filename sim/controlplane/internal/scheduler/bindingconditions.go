@@ -27,8 +27,8 @@ var (
 )
 
 // waitForDevices has a pod whose claims are reserved wait for its devices.
-func (s *Scheduler) waitForDevices(ctx context.Context, a *assumption) error {
-	claims, err := s.claimsNow(a.reserved.claims)
+func waitForDevices(ctx context.Context, s *Scheduler, a *assumption) error {
+	claims, err := claimsNow(s.store, a.reserved.claims)
 	if err != nil || !slices.ContainsFunc(claims, hasBindingConditions) {
 		return err
 	}
@@ -36,11 +36,11 @@ func (s *Scheduler) waitForDevices(ctx context.Context, a *assumption) error {
 	timeout := s.classes.profiles.of(a.pod).deviceBindTimeout
 	end := s.l.Now().Add(timeout)
 	for {
-		claims, err := s.claimsNow(a.reserved.claims)
+		claims, err := claimsNow(s.store, a.reserved.claims)
 		if err != nil {
 			return err
 		}
-		if ready, err := s.devicesReady(claims, timeout); ready || err != nil {
+		if ready, err := devicesReady(claims, s.l.Now(), timeout); ready || err != nil {
 			return err
 		}
 		if err := s.l.Sleep(ctx, min(bindingPoll, end.Sub(s.l.Now()))); err != nil {
@@ -53,10 +53,10 @@ func (s *Scheduler) waitForDevices(ctx context.Context, a *assumption) error {
 }
 
 // claimsNow are claims as the API has them.
-func (s *Scheduler) claimsNow(claims []*resourcev1.ResourceClaim) ([]*resourcev1.ResourceClaim, error) {
+func claimsNow(store *apiserver.Store, claims []*resourcev1.ResourceClaim) ([]*resourcev1.ResourceClaim, error) {
 	out := make([]*resourcev1.ResourceClaim, len(claims))
 	for i, c := range claims {
-		out[i], _ = s.store.Lookup(apiserver.KindResourceClaim, c.Namespace, c.Name).(*resourcev1.ResourceClaim)
+		out[i], _ = store.Lookup(apiserver.KindResourceClaim, c.Namespace, c.Name).(*resourcev1.ResourceClaim)
 		if out[i] == nil {
 			return nil, fmt.Errorf("resourceclaim %q not found", c.Name)
 		}
@@ -65,12 +65,12 @@ func (s *Scheduler) claimsNow(claims []*resourcev1.ResourceClaim) ([]*resourcev1
 }
 
 // devicesReady is isPodReadyForBinding.
-func (s *Scheduler) devicesReady(claims []*resourcev1.ResourceClaim, timeout time.Duration) (bool, error) {
+func devicesReady(claims []*resourcev1.ResourceClaim, now time.Time, timeout time.Duration) (bool, error) {
 	for _, c := range claims {
 		switch ready, err := claimReady(c); {
 		case err != nil:
 			return false, err
-		case !ready && s.claimTimedOut(c, timeout):
+		case !ready && claimTimedOut(c, now, timeout):
 			return false, fmt.Errorf("%w: claim=%s", errDeviceBindingTimeout, c.Name)
 		case !ready:
 			return false, nil
@@ -116,9 +116,9 @@ func claimReady(c *resourcev1.ResourceClaim) (bool, error) {
 }
 
 // claimTimedOut reports whether a claim has waited too long for its devices (isClaimTimeout).
-func (s *Scheduler) claimTimedOut(c *resourcev1.ResourceClaim, timeout time.Duration) bool {
+func claimTimedOut(c *resourcev1.ResourceClaim, now time.Time, timeout time.Duration) bool {
 	a := c.Status.Allocation
-	return a != nil && a.AllocationTimestamp != nil && hasBindingConditions(c) && a.AllocationTimestamp.Add(timeout).Before(s.l.Now())
+	return a != nil && a.AllocationTimestamp != nil && hasBindingConditions(c) && a.AllocationTimestamp.Add(timeout).Before(now)
 }
 
 // givenUp reports whether the devices of an allocated claim will not be ready any more, so that
@@ -128,5 +128,5 @@ func (cy *cycle) givenUp(c *resourcev1.ResourceClaim) bool {
 		return false
 	}
 	ready, err := claimReady(c)
-	return err != nil || !ready && cy.s.claimTimedOut(c, cy.c.profile.deviceBindTimeout)
+	return err != nil || !ready && claimTimedOut(c, cy.s.l.Now(), cy.c.profile.deviceBindTimeout)
 }

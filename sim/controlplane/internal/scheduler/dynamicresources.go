@@ -349,7 +349,7 @@ func (s *Scheduler) preBindClaims(ctx context.Context, a *assumption) error {
 			return err
 		}
 	}
-	return s.waitForDevices(ctx, a)
+	return waitForDevices(ctx, s, a)
 }
 
 // bindClaim reserves one claim, again while others are ahead.
