@@ -115,7 +115,7 @@ func (r *run) podsRest() {
 		case p.Spec.NodeName != "" && n == nil:
 			r.fail("pod %s is on node %s, which is gone", name, p.Spec.NodeName)
 			continue
-		case p.DeletionTimestamp != nil && (n == nil || !r.dead[n.Name]):
+		case p.DeletionTimestamp != nil && (n == nil || !r.dead[n.Name]) && !r.heldByJob(p):
 			r.fail("pod %s is still there, told to go at %v", name, p.DeletionTimestamp)
 		}
 		if p.DeletionTimestamp != nil {
@@ -438,6 +438,20 @@ func (r *run) lastFailure(j *batchv1.Job, p *v1.Pod, live []*v1.Pod) bool {
 		!slices.ContainsFunc(live, func(o *v1.Pod) bool {
 			return o != p && o.Annotations[batchv1.JobCompletionIndexAnnotation] == index && !ended(o)
 		})
+}
+
+// heldByJob is lastFailure of a pod's job, if it is of one.
+func (r *run) heldByJob(p *v1.Pod) bool {
+	ref := metav1.GetControllerOf(p)
+	if ref == nil || ref.Kind != "Job" || len(p.Finalizers) == 0 {
+		return false
+	}
+	j, ok := r.c.Store().Lookup(apiserver.KindJob, p.Namespace, ref.Name).(*batchv1.Job)
+	if !ok || j.UID != ref.UID {
+		return false
+	}
+	live, going := r.owned(j.UID)
+	return r.lastFailure(j, p, append(live, going...))
 }
 
 func (r *run) jobRests(j *batchv1.Job) {
