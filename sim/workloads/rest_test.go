@@ -534,10 +534,7 @@ func (r *run) budgetRests(b *policyv1.PodDisruptionBudget) {
 	if expected == 0 {
 		allowed = 0
 	}
-	// A budget is looked at when a pod becomes ready or unready, is told to go, or is relabelled, not
-	// when a workload's size changes. Upstream's is at any write of a pod, which may be sooner.
-	name := b.Namespace + "/" + b.Name
-	known = known && r.past.pod[name] > r.past.size[name]
+	known = known && r.looked(b)
 	if known && (int(st.CurrentHealthy) != healthy || int(st.ExpectedPods) != expected || int(st.DesiredHealthy) != desired || int(st.DisruptionsAllowed) != allowed || st.ObservedGeneration != b.Generation) {
 		r.fail("budget %s/%s: %d healthy of %d, %d wanted, %d may go; it says %+v", b.Namespace, b.Name, healthy, expected, desired, allowed, st)
 	}

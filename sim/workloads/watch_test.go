@@ -225,6 +225,14 @@ func (o *oracle) everyDomain(p *v1.Pod, c *v1.TopologySpreadConstraint) map[stri
 	return all.domains(p, c)
 }
 
+// looked reports whether a budget was looked at since its workload's size changed, or a pod left it
+// by its labels. It is when a pod becomes ready or unready, is told to go, or is relabelled to it.
+// Upstream's is at any write of a pod, which may be sooner.
+func (r *run) looked(b *policyv1.PodDisruptionBudget) bool {
+	name := b.Namespace + "/" + b.Name
+	return r.past.pod[name] > r.past.size[name]
+}
+
 // evictedWell judges an eviction that was granted, of the pod as it was before.
 func (r *run) evictedWell(p *v1.Pod) {
 	r.count.evictions++
@@ -236,6 +244,9 @@ func (r *run) evictedWell(p *v1.Pod) {
 			continue
 		}
 		if !ready(p) && b.Spec.UnhealthyPodEvictionPolicy != nil && *b.Spec.UnhealthyPodEvictionPolicy == policyv1.AlwaysAllow {
+			continue
+		}
+		if !r.looked(b) {
 			continue
 		}
 		healthy, _, desired, ok := r.budget(b, p)
