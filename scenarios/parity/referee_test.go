@@ -35,6 +35,9 @@ json.dump(out, sys.stdout)
 // replays, on each recording's second run as a replay of its first, and on
 // mutated recordings.
 func TestReferee(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays each recording: nothing more for the race detector")
+	}
 	holdToReferee(t, referee, recordings, allTrials(t), judge, 100)
 }
 

@@ -41,6 +41,9 @@ json.dump(out, open(sys.argv[3], 'w'))
 
 // TestReferee holds the comparison here to judge_cluster.py, which is the rule.
 func TestReferee(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays each recording: nothing more for the race detector")
+	}
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("the referee needs python3:", err)
