@@ -63,9 +63,11 @@ type keyOf struct{}
 
 func newBubbleDoor(l *loop.Loop) *bubbleDoor {
 	d := &bubbleDoor{l: l, wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
-	go d.pump()
 	return d
 }
+
+// open has the loop run from now on: until then it is the caller's.
+func (d *bubbleDoor) open() { go d.pump() }
 
 func (d *bubbleDoor) close() {
 	close(d.quit)
@@ -145,6 +147,7 @@ func inBubble(t *testing.T, fn func(t *testing.T, config *rest.Config)) (hash st
 		api := apiserver.New(apiserver.Options{Loop: l, Recorder: rec})
 		door := newBubbleDoor(l)
 		f := New(Options{API: api, Door: door})
+		door.open()
 		keyed := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 			f.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), keyOf{}, req.UserAgent()+" "+req.Method+" "+req.URL.String())))
 		})
