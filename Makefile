@@ -17,7 +17,7 @@ FUZZTIME ?= 10s
 SOAK     ?= 10m
 KILLS    ?= 20
 # Where goroutines are: the ground, and what stands on its edges.
-RACEPKGS ?= ./ground/loop/... ./sim ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
+RACEPKGS ?= ./ground/loop/... ./sim ./sim/facade ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./conformance/...
 # How many random clusters `make workloads` tries, and with how many seeds `make cluster-seeds`
 # replays each recorded case.
