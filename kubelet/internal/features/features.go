@@ -36,6 +36,7 @@ const (
 	NodeDeclaredFeatures                   = "NodeDeclaredFeatures"
 	PodLevelResources                      = "PodLevelResources"
 	QOSReserved                            = "QOSReserved"
+	RestartAllContainersOnContainerExits   = "RestartAllContainersOnContainerExits"
 	RotateKubeletServerCertificate         = "RotateKubeletServerCertificate"
 )
 
@@ -172,14 +173,14 @@ func Warnings(m map[string]bool) []string {
 	return out
 }
 
-// used are the gates that the kubelet's code asks for, and those that a node declares as
-// features.
+// used are the gates that the kubelet's code asks for, and those declared features without which
+// it refuses pods. Of other declared features only the declaration goes with the gate, so they stay
+// out: nothing that the kubelet does changes.
 // A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
 	ContainerStopSignals, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
-	RotateKubeletServerCertificate, "ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
-	"RestartAllContainersOnContainerExits",
+	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits,
 }
 
 // Unused returns those settings of gates, as name=value and sorted, that differ

@@ -186,11 +186,11 @@ func (c *Controller) nodeChanged(old, node *v1.Node) {
 	if is != nil && (was == nil || !was.LastHeartbeatTime.Equal(&is.LastHeartbeatTime)) || was != nil && is == nil {
 		h.heard = c.l.UnixNano()
 	}
-	// Slices that share memory are equal; a change replaces them.
 	// A failure of earlier is made up for by any change, as upstream.
 	if len(missingLabels(node)) > 0 {
 		c.taints.Add(controller.KeyOf(node))
 	}
+	// Slices that share memory are equal; a change replaces them.
 	spec := old.Spec.Unschedulable != node.Spec.Unschedulable || !sameSlice(old.Spec.Taints, node.Spec.Taints)
 	if spec || !sameStatuses(old.Status.Conditions, node.Status.Conditions) {
 		c.touch(h)

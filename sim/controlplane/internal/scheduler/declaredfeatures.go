@@ -8,7 +8,7 @@ import (
 
 // requiredFeatures returns the features that a pod needs of its node (NodeDeclaredFeatures.PreFilter).
 func requiredFeatures(p *v1.Pod) nodedeclaredfeatures.FeatureSet {
-	// The error is that of a framework without features.
+	// The only error is that there is no version.
 	set, _ := nodedeclaredfeatures.DefaultFramework.InferForPodScheduling(&nodedeclaredfeatures.PodInfo{Spec: &p.Spec}, version.MajorMinor(1, 36))
 	return set
 }
