@@ -31,6 +31,8 @@ Each command shows where the cluster stands.`,
 		Example: `  drydock ctl step 10s
   drydock ctl fault '{node: node-0, partition: {for: 30s}}'
   drydock ctl do '{powerCut: {node: node-*, for: 1m}}'`,
+		Args: cobra.NoArgs, // a word that is no command is a mistake
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	fl := cmd.PersistentFlags()
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "drydock.kubeconfig", "the kubeconfig that drydock up wrote")
