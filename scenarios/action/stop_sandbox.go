@@ -18,21 +18,24 @@ type StopSandbox struct{ OnSandbox }
 func (a *StopSandbox) Do(s Stage) error {
 	return behind(s, "stop of the sandbox", a.Node, a.Pod, "",
 		func(rt *fakecri.Runtime) error { return rt.StopSandboxOutside(a.Pod) },
-		func(ctx context.Context, rt internalapi.RuntimeService) error {
-			list, err := rt.ListPodSandbox(ctx, nil)
-			if err != nil {
-				return err
-			}
-			for _, b := range list {
-				if b.GetMetadata().GetNamespace()+"/"+b.GetMetadata().GetName() == a.Pod && b.State == runtimeapi.PodSandboxState_SANDBOX_READY {
-					if rt.StopPodSandbox(ctx, b.Id) == nil {
-						return nil
-					}
-					// The kubelet may stop it at the same moment, for which containerd
-					// fails one of the two: a second stop says whether it is stopped.
-					return rt.StopPodSandbox(ctx, b.Id)
-				}
-			}
-			return errors.New("there is no such sandbox")
-		})
+		func(ctx context.Context, rt internalapi.RuntimeService) error { return stopReady(ctx, rt, a.Pod) })
+}
+
+// stopReady stops a pod's sandbox that is ready. The kubelet may stop it at the same moment, for
+// which containerd fails one of the two: a second stop says whether it is stopped.
+func stopReady(ctx context.Context, rt internalapi.RuntimeService, pod string) error {
+	list, err := rt.ListPodSandbox(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		if b.GetMetadata().GetNamespace()+"/"+b.GetMetadata().GetName() != pod || b.State != runtimeapi.PodSandboxState_SANDBOX_READY {
+			continue
+		}
+		if rt.StopPodSandbox(ctx, b.Id) == nil {
+			return nil
+		}
+		return rt.StopPodSandbox(ctx, b.Id)
+	}
+	return errors.New("there is no such sandbox")
 }
