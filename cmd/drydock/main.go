@@ -158,6 +158,6 @@ Exit codes: 0 all expectations held, 1 one failed or the run was interrupted,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newRun(), newScale(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newUp(), newCtl(), newVersion())
+	root.AddCommand(newRun(), newScale(), newCompare(), newList(), newValidate(), newInit(), newSchema(), newParity(), newFakecri(), newConformance(), newRig(), newKubelet(), newUp(), newCtl(), newTest(), newVersion())
 	return root
 }
