@@ -35,6 +35,9 @@ type Cluster struct {
 	mu     sync.Mutex // held for moments
 	procs  []*proc
 	lives  lives
+
+	servers     servers
+	kubeconfigs int // that were written
 }
 
 // Config returns how a client of this name reaches the cluster. Requests carry the name:

@@ -17,17 +17,18 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// definition is a CustomResourceDefinition as it stands in a file.
-type definition struct {
-	file, name string
-	json       []byte
+// object is an object as it stands in a file.
+type object struct {
+	file, kind, name string
+	json             []byte
 }
 
-// readDefinitions reads the definitions of files and directories; what else is in them is
-// passed over, as envtest does.
-func readDefinitions(paths []string) (out []definition, err error) {
+func (o *object) isDefinition() bool { return o.kind == string(apiserver.KindCustomResourceDefinition) }
+
+// readObjects reads the objects of files and directories, in the order in which they stand
+// there. field is that of Options which names them.
+func readObjects(field string, paths []string) (out []object, err error) {
 	for _, path := range paths {
-		found := len(out)
 		err := filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -39,22 +40,36 @@ func readDefinitions(paths []string) (out []definition, err error) {
 			if err != nil {
 				return err
 			}
-			list, err := parseDefinitions(file, data)
+			list, err := parseObjects(file, data)
 			out = append(out, list...)
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("Options.CRDs: %w", err)
-		}
-		if len(out) == found {
-			return nil, fmt.Errorf("Options.CRDs: %s has no CustomResourceDefinition", path)
+			return nil, fmt.Errorf("Options.%s: %w", field, err)
 		}
 	}
 	return out, nil
 }
 
-// parseDefinitions reads the definitions of a file.
-func parseDefinitions(file string, data []byte) (out []definition, err error) {
+// readDefinitions reads the definitions of files and directories; what else is in them is
+// passed over, as envtest does.
+func readDefinitions(paths []string) (out []object, err error) {
+	for _, path := range paths {
+		list, err := readObjects("CRDs", []string{path})
+		if err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(o object) bool { return !o.isDefinition() })
+		if len(list) == 0 {
+			return nil, fmt.Errorf("Options.CRDs: %s has no CustomResourceDefinition", path)
+		}
+		out = append(out, list...)
+	}
+	return out, nil
+}
+
+// parseObjects reads the objects of a file.
+func parseObjects(file string, data []byte) (out []object, err error) {
 	docs := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for {
 		var raw json.RawMessage
@@ -70,10 +85,20 @@ func parseDefinitions(file string, data []byte) (out []definition, err error) {
 		if err := json.Unmarshal(raw, &head); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		if head.Kind == string(apiserver.KindCustomResourceDefinition) {
-			out = append(out, definition{file, head.Metadata.Name, raw})
+		if head.Kind != "" { // an empty document
+			out = append(out, object{file, head.Kind, head.Metadata.Name, raw})
 		}
 	}
+}
+
+// apply has objects be made, as kubectl apply does.
+func (c *Cluster) apply(list []object) error {
+	for _, o := range list {
+		if err := c.act(fmt.Sprintf("{apply: {manifest: %s}}", o.json)); err != nil {
+			return fmt.Errorf("%s: %w", o.file, err)
+		}
+	}
+	return nil
 }
 
 // established returns an error unless all definitions of these names are served.

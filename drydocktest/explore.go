@@ -172,7 +172,7 @@ func (e *Exploration) shrink(t *testing.T, p *Plan) (*Plan, string) {
 // try runs one plan.
 func (e *Exploration) try(t *testing.T, p *Plan) {
 	t.Helper()
-	e.Seed, e.Restart = p.Seed, true
+	e.Seed, e.planned, e.Restart = p.Seed, true, true
 	t.Logf("drydocktest: %s", p)
 	Run(t, e.Options, func(t *testing.T, c *Cluster) {
 		over := make(chan struct{})

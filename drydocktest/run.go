@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"os"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/drydock-sim/drydock/drydocktest/gotest"
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/scenarios"
 	"github.com/drydock-sim/drydock/scenarios/document"
@@ -30,7 +32,11 @@ type Options struct {
 	// CRDs are files, or directories of files, with CustomResourceDefinitions. They are
 	// established when the test begins.
 	CRDs []string
-	// Seed decides what is drawn. 0 means 1.
+	// Manifests are files, or directories of files, with objects that are applied after
+	// that: namespaces, configurations of webhooks and whatever else.
+	Manifests []string
+	// Seed decides what is drawn. 0 means 1. The environment's
+	// DRYDOCK_SEED, which drydock test sets, has precedence.
 	Seed uint64
 	// Limit is how long the test may take, in the cluster's time: one that waits for what
 	// never comes would otherwise go on for ever. 0 means 48 hours.
@@ -42,11 +48,20 @@ type Options struct {
 	Restart bool
 
 	keepLog bool // of requests
+	planned bool // Seed is that of a plan
 }
 
-func (o *Options) setDefaults() {
+func (o *Options) setDefaults() error {
 	o.Seed = cmp.Or(o.Seed, 1)
+	if text := os.Getenv(gotest.SeedVar); text != "" && !o.planned {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %q is no seed", gotest.SeedVar, text)
+		}
+		o.Seed = cmp.Or(seed, 1)
+	}
 	o.Limit = cmp.Or(o.Limit, 48*time.Hour)
+	return nil
 }
 
 // Run runs a test in a bubble with a cluster of its own. The time of both begins at
@@ -58,12 +73,18 @@ func (o *Options) setDefaults() {
 func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	t.Helper()
 	refuseParallel(t)
-	o.setDefaults()
+	if err := o.setDefaults(); err != nil {
+		t.Fatalf("drydocktest: %v", err)
+	}
 	s, err := o.scenario()
 	if err != nil {
 		t.Fatalf("drydocktest: %v", err)
 	}
 	definitions, err := readDefinitions(o.CRDs)
+	if err != nil {
+		t.Fatalf("drydocktest: %v", err)
+	}
+	manifests, err := readObjects("Manifests", o.Manifests)
 	if err != nil {
 		t.Fatalf("drydocktest: %v", err)
 	}
@@ -82,7 +103,7 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 			t.Fatalf("drydocktest: %v", err)
 		}
 		t.Cleanup(c.close)
-		if err := c.define(definitions); err != nil {
+		if err := errors.Join(c.define(definitions), c.apply(manifests)); err != nil {
 			t.Fatalf("drydocktest: %v", err)
 		}
 		defer inBubble(t)
@@ -119,6 +140,8 @@ func (o *Options) scenario() (*scenarios.Scenario, error) {
 // open makes a cluster in the present bubble, and has its time run.
 func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Cluster, error) {
 	c := &Cluster{t: t, seed: o.Seed, restart: o.Restart}
+	c.servers = servers{c: c, at: map[string][]*server{}}
+	c.servers.lead(t)
 	var err error
 	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true}); err != nil {
 		return nil, err
@@ -129,7 +152,7 @@ func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Clust
 	c.door.log.keep = o.keepLog
 	c.nodeNames = s.NodeNames()
 	c.facade = facade.New(facade.Options{
-		API: c.session.Cluster().API(), Door: c.door,
+		API: c.session.Cluster().API(), Door: c.door, Webhooks: facade.HTTPWebhooks{Transport: &c.servers},
 		// Each client is who it says it is.
 		Authenticate: func(name string) user.Info {
 			return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
@@ -177,21 +200,14 @@ func (c *Cluster) newTransport(who string, life *life) *transport {
 }
 
 // define has definitions established.
-func (c *Cluster) define(list []definition) error {
+func (c *Cluster) define(list []object) error {
+	if err := c.apply(list); err != nil || len(list) == 0 {
+		return err
+	}
+	time.Sleep(time.Second) // far more than they take
+	var names []string
 	for _, d := range list {
-		if err := c.act(fmt.Sprintf("{apply: {manifest: %s}}", d.json)); err != nil {
-			return fmt.Errorf("%s: %w", d.file, err)
-		}
+		names = append(names, d.name)
 	}
-	if len(list) > 0 {
-		time.Sleep(time.Second) // far more than they take
-	}
-	names := slices.Collect(func(yield func(string) bool) {
-		for _, d := range list {
-			if !yield(d.name) {
-				return
-			}
-		}
-	})
 	return c.established(names)
 }
