@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
 // Options are the operator's.
@@ -19,6 +20,8 @@ type Options struct {
 	// SameName has a second manager in this process have the same controller, as tests
 	// want.
 	SameName bool
+	// Webhooks, if set, is the server at which shops are defaulted and checked.
+	Webhooks webhook.Server
 }
 
 // NewManager returns a manager with the operator's controller. It waits until it leads.
@@ -27,9 +30,16 @@ func NewManager(config *rest.Config, o Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(config, managerOptions(scheme))
+	options := managerOptions(scheme)
+	options.WebhookServer = o.Webhooks
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, err
+	}
+	if o.Webhooks != nil {
+		if err := addWebhooks(mgr); err != nil {
+			return nil, err
+		}
 	}
 	return mgr, owning(mgr).
 		WithOptions(controller.Options{MaxConcurrentReconciles: max(o.Concurrent, 1), SkipNameValidation: &o.SameName}).
