@@ -43,5 +43,5 @@
 //   - api.go, nodes.go: what goes wrong
 //   - troubles.go: what goes wrong with a test itself
 //   - child.go: runs that are compared; explore.go, plan.go: runs in which things go wrong
-//   - seeds.go: randomness of the process
+//   - seeds.go: randomness of the process, its logs and its garbage
 package drydocktest

@@ -91,6 +91,7 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	pinRandomness(t, o.Seed)
 	withoutBackoff(t)
 	logToTest(t)
+	collectLess(t)
 	dog := startWatchdog(t)
 	defer dog.stop()
 	defer unwind(t, dog)
@@ -143,7 +144,7 @@ func open(t *testing.T, o Options, s *scenarios.Scenario, dog *watchdog) (*Clust
 	c.servers = servers{c: c, at: map[string][]*server{}}
 	c.servers.lead(t)
 	var err error
-	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true}); err != nil {
+	if c.session, err = scenarios.Open(s, scenarios.SessionOptions{Seed: &o.Seed, Workers: 1, Timeline: &c.timeline, Verbose: true, NoWatchdog: true}); err != nil {
 		return nil, err
 	}
 	c.pump = newPump(c.session, dog.turns, c.failed)

@@ -2,18 +2,19 @@ package drydocktest
 
 import (
 	"context"
-	"github.com/go-logr/logr/funcr"
-	"k8s.io/klog/v2"
 	"math/rand"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 	"testing/cryptotest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/klog/v2"
 )
 
 // pinRandomness gives the sources of randomness that client libraries share a seed, for
@@ -42,6 +43,20 @@ func withoutBackoff(t *testing.T) {
 		func(_ context.Context, err error, msg string, _ ...any) { t.Logf("%s: %v", msg, err) },
 	}
 	t.Cleanup(func() { utilruntime.ErrorHandlers = was })
+}
+
+// heapPercent is by how much the heap grows between two collections: what is live in a
+// small cluster is so little that Go would collect many times a second.
+const heapPercent = 200
+
+// collectLess has garbage be collected less often for the time of a test, unless GOGC says how
+// often.
+func collectLess(t *testing.T) {
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	was := debug.SetGCPercent(heapPercent)
+	t.Cleanup(func() { debug.SetGCPercent(was) })
 }
 
 // logToTest has what libraries log by klog be the test's, which shows it if it fails.

@@ -39,9 +39,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	u := *req.URL
+	u, watches := *req.URL, facade.IsWatch(req)
 	key := req.Method + " " + u.RequestURI()
-	if facade.IsWatch(req) {
+	if watches {
 		// Clients draw how long a watch lasts, and those that race draw each other's.
 		q := u.Query()
 		q.Del("timeoutSeconds")
@@ -64,12 +64,14 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		stop := context.AfterFunc(t.life.cut, cancel)
-		context.AfterFunc(ctx, func() { stop() })
-		if !facade.IsWatch(req) {
+		if watches {
+			context.AfterFunc(ctx, func() { stop() })
+		} else {
 			defer cancel()
+			defer stop()
 		}
 	}
-	if facade.IsWatch(req) {
+	if watches {
 		ctx, c.stream = context.WithCancel(ctx)
 	}
 	out := req.Clone(ctx)

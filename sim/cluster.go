@@ -59,6 +59,8 @@ type Options struct {
 	// Elision is whether the kubelets and the shells leave out what would do nothing
 	// new. With loop.NoElide the same acts come of a run, at many times the cost.
 	Elision loop.ElisionMode
+	// Watchdog is that of loop.EngineOptions.
+	Watchdog time.Duration
 	// Stderr takes the engine's watchdog lines. Nil means os.Stderr.
 	Stderr io.Writer
 	// Loop, one of loop.NewReal, has the cluster on the wall clock: the API and
@@ -107,7 +109,7 @@ func New(opts Options) (*Cluster, error) {
 	if err := opts.ControlPlane.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Elision: opts.Elision, Start: opts.Start, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Stderr: opts.Stderr})
+	e, err := loop.NewEngine(loop.EngineOptions{Seed: opts.Seed, Typical: opts.Typical, Elision: opts.Elision, Start: opts.Start, Workers: opts.Workers, Lookahead: opts.APILatencyMin, Watchdog: opts.Watchdog, Stderr: opts.Stderr})
 	if err != nil {
 		return nil, fmt.Errorf("the API's latency: %w", err)
 	}

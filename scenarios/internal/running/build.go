@@ -50,6 +50,7 @@ func (p *performance) build() error {
 		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
 		ControlPlane: control,
 		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census, Elision: p.opts.Elision,
+		Watchdog: p.watchdog,
 	})
 	if err != nil {
 		return err

@@ -108,6 +108,8 @@ type performance struct {
 	wallAt time.Time
 	// endless: a session's.
 	endless bool
+	// watchdog is the engine's.
+	watchdog time.Duration
 	// atEnd is looked at when the run has come to its end.
 	atEnd  []func()
 	missed *missed

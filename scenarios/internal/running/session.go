@@ -24,6 +24,9 @@ type SessionOptions struct {
 	Workers  int
 	Timeline io.Writer
 	Verbose  bool
+	// NoWatchdog has nobody look by the wall clock whether the engine gets on, for
+	// callers who do so themselves, or who run it for moments.
+	NoWatchdog bool
 }
 
 // Session is a scenario's cluster in somebody else's hands: who opened it runs the
@@ -44,6 +47,9 @@ func Open(s *document.Scenario, opts SessionOptions) (*Session, error) {
 	}
 	if opts.Seed != nil {
 		p.seed = *opts.Seed
+	}
+	if opts.NoWatchdog {
+		p.watchdog = -1
 	}
 	if err := p.build(); err != nil {
 		if p.cluster != nil {
