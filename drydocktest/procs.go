@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,9 +51,8 @@ type life struct {
 var errKilled = errors.New("drydocktest: the process was killed")
 
 // Go runs fn beside the test, as a process of this name. Its context ends with the test;
-// fn then has a minute of the cluster's time to return. An error of fn, unless it is that
-// of the context, fails the test, unless Options.Restart is set. After a Crash it is called
-// anew.
+// fn then has a minute of the cluster's time to return. An error of fn before that fails the
+// test, unless Options.Restart is set. After a Crash it is called anew.
 func (c *Cluster) Go(name string, fn func(ctx context.Context) error) {
 	c.t.Helper()
 	if c.proc(name) != nil {
@@ -91,6 +92,7 @@ func (p *proc) start() {
 	began := make(chan struct{})
 	go func() {
 		defer close(l.done)
+		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(processLabel, p.name)))
 		l.goroutine = goroutineID()
 		p.c.lives.Store(l.goroutine, l)
 		defer p.c.lives.Delete(l.goroutine)
@@ -101,11 +103,34 @@ func (p *proc) start() {
 		case p.c.restart && ctx.Err() == nil:
 			p.c.t.Logf("drydocktest: %s has ended and is started anew in %v: %v", p.name, restartAfter, err)
 			go p.again(l)
-		case err != nil && !errors.Is(err, context.Canceled):
+		case err != nil && ctx.Err() != nil:
+			p.c.t.Logf("drydocktest: %s ended with the test, with the error: %v", p.name, err)
+		case err != nil:
 			p.c.t.Errorf("%s: %v%s", p.name, err, advice(err))
 		}
 	}()
 	<-began
+}
+
+// processLabel has goroutines, and those that they start, be a process's, for profiles and
+// for who looks at what is left in the end.
+const processLabel = "drydocktest process"
+
+// processOf is the process of a goroutine by the first line of its stack, with labels; "" if
+// none.
+func processOf(header string) string {
+	_, name, ok := strings.Cut(header, strconv.Quote(processLabel)+": ")
+	if !ok {
+		return ""
+	}
+	name, err := strconv.QuotedPrefix(name)
+	if err != nil {
+		return ""
+	}
+	if name, err = strconv.Unquote(name); err != nil {
+		return ""
+	}
+	return name
 }
 
 // restartAfter is the kubelet's first back-off of a container that ends.
@@ -250,6 +275,12 @@ func stackOf(id string) string {
 		}
 	}
 	return "its goroutine has ended"
+}
+
+// goroutinesWithLabels are goroutines, whose first lines say which labels they have.
+func goroutinesWithLabels() []string {
+	defer setDebug("tracebacklabels=1")()
+	return goroutines()
 }
 
 // goroutines are the stacks of all goroutines.

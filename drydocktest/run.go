@@ -94,8 +94,10 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	collectLess(t)
 	dog := startWatchdog(t)
 	defer dog.stop()
-	defer unwind(t, dog)
+	failed := false
+	defer unwind(t, dog, &failed)
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { failed = t.Failed() })
 		dog.bubble = bubbleOf(ownHeader())
 		dog.began.Store(true)
 		time.Sleep(time.Until(loop.Epoch())) // bubbles begin in the year 2000

@@ -23,16 +23,25 @@ import (
 func pinRandomness(t *testing.T, seed uint64) {
 	cryptotest.SetGlobalRandom(t, seed)
 	// rand.Seed does nothing unless this setting of the runtime says so.
-	was, had := os.LookupEnv("GODEBUG")
-	settings := slices.DeleteFunc(strings.Split(was, ","), func(s string) bool { return s == "" || strings.HasPrefix(s, "randseednop=") })
-	t.Setenv("GODEBUG", strings.Join(append(settings, "randseednop=0"), ","))
+	restore := setDebug("randseednop=0")
 	rand.Seed(int64(seed)) // only the global source is shared with libraries
-	if had {
-		os.Setenv("GODEBUG", was)
-	} else {
-		os.Unsetenv("GODEBUG")
-	}
+	restore()
 	utilrand.Seed(int64(seed))
+}
+
+// setDebug changes a setting of the runtime, until restore is called.
+func setDebug(setting string) (restore func()) {
+	was, had := os.LookupEnv("GODEBUG")
+	name, _, _ := strings.Cut(setting, "=")
+	settings := slices.DeleteFunc(strings.Split(was, ","), func(s string) bool { return s == "" || strings.HasPrefix(s, name+"=") })
+	os.Setenv("GODEBUG", strings.Join(append(settings, setting), ","))
+	return func() {
+		if had {
+			os.Setenv("GODEBUG", was)
+		} else {
+			os.Unsetenv("GODEBUG")
+		}
+	}
 }
 
 // withoutBackoff takes from apimachinery's handlers of errors the one that holds up who

@@ -2,8 +2,10 @@ package drydocktest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,8 +44,10 @@ func inBubble(t *testing.T) {
 	}
 }
 
-// unwind has a bubble that could not end fail its test. It is deferred around the bubble.
-func unwind(t *testing.T, dog *watchdog) {
+// unwind has a bubble that could not end fail its test. What processes leave behind is no
+// failure: it would end with them. failed says whether the test has failed already. It is
+// deferred around the bubble.
+func unwind(t *testing.T, dog *watchdog, failed *bool) {
 	v := recover()
 	if v == nil {
 		return
@@ -53,15 +57,29 @@ func unwind(t *testing.T, dog *watchdog) {
 		panic(v)
 	}
 	var list []string
-	for _, g := range goroutines() {
+	left := map[string]int{} // by process
+	for _, g := range goroutinesWithLabels() {
 		header, _, _ := strings.Cut(g, "\n")
 		// Coroutines are the simulation's own; what has no lines is Go's.
-		if text := brief(g); bubbleOf(header) == dog.bubble && text != header && !strings.Contains(header, "[coroutine") {
+		text := brief(g)
+		switch name := processOf(header); {
+		case bubbleOf(header) != dog.bubble || text == header || strings.Contains(header, "[coroutine"):
+		case name != "":
+			left[name]++
+		default:
 			list = append(list, "\t"+strings.ReplaceAll(text, "\n", "\n\t"))
 		}
 	}
-	t.Fatalf("drydocktest: %s of the test wait for something that doesn't come any more. What the test starts has to end with its context (t.Context(), or that of Go):\n%s",
-		plural(len(list), "goroutine"), strings.Join(list, "\n"))
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		t.Logf("drydocktest: %s has left %s behind that didn't end with its context", name, plural(left[name], "goroutine"))
+	}
+	switch {
+	case len(list) > 0:
+		t.Fatalf("drydocktest: %s of the test wait for something that doesn't come any more. What the test starts has to end with its context (t.Context(), or that of Go):\n%s",
+			plural(len(list), "goroutine"), strings.Join(list, "\n"))
+	case *failed:
+		t.FailNow()
+	}
 }
 
 func plural(n int, what string) string {
@@ -226,5 +244,6 @@ func bubbleOf(header string) string {
 	}
 	id, _, _ = strings.Cut(id, "]")
 	id, _, _ = strings.Cut(id, ",")
+	id, _, _ = strings.Cut(id, " ") // labels
 	return id
 }

@@ -90,6 +90,26 @@ var troubles = []struct {
 	{"no end", inRun(func(*testing.T, *Cluster) { <-make(chan int) }), []string{"has not ended by", "troubles_test.go:"}},
 }
 
+// TestProcessLeavesGoroutines: what a process leaves behind is told, and is no failure, since
+// it would end with it.
+func TestProcessLeavesGoroutines(t *testing.T) {
+	if os.Getenv(troubleVar) == "left by a process" {
+		inRun(func(t *testing.T, c *Cluster) {
+			c.Go("leaves", func(ctx context.Context) error {
+				go func() { go func() { <-make(chan int) }() }()
+				return nil
+			})
+		})(t)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestProcessLeavesGoroutines$", "-test.timeout=60s", "-test.v")
+	cmd.Env = append(os.Environ(), troubleVar+"=left by a process")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "leaves has left 1 goroutine behind") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // inRun is a test with a cluster.
 func inRun(body func(t *testing.T, c *Cluster)) func(t *testing.T) {
 	return func(t *testing.T) { Run(t, Options{Limit: 3 * time.Hour}, body) }
