@@ -9,11 +9,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 var (
@@ -33,9 +35,13 @@ type run struct {
 	dead map[string]bool
 	// refused is what the API did not take of the plan's workloads.
 	refused []string
-	past    past
-	faults  []string
-	count   counts
+	// forgotten are the DaemonSets whose rollouts stand still at rest, as upstream's would; woken
+	// is that they were looked at since.
+	forgotten []*appsv1.DaemonSet
+	woken     bool
+	past      past
+	faults    []string
+	count     counts
 }
 
 // counts are how often what was judged, over all runs.
@@ -130,6 +136,14 @@ func (p *plan) run(t *testing.T) ([]string, counts) {
 	r.settle()
 	until(c.Now() + rest)
 	r.atRest()
+	if woken := r.wake(); len(woken) > 0 {
+		until(c.Now() + 5*time.Minute)
+		for _, d := range apiserver.Objects[*appsv1.DaemonSet](c.Store(), apiserver.KindDaemonSet) {
+			if slices.Contains(woken, d.UID) {
+				r.daemonSetRests(d)
+			}
+		}
+	}
 	return r.faults, r.count
 }
 

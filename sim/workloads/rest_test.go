@@ -373,6 +373,20 @@ func (r *run) statefulSetRests(s *appsv1.StatefulSet) {
 	}
 }
 
+// wake has the DaemonSets looked at that have two pods on a node and wait for minReadySeconds. Two
+// waits for a set are one, the earlier: when another pod's time is up first, nobody looks at the set
+// when the new pod's is, as upstream (client-go's delaying queue).
+func (r *run) wake() (woken []types.UID) {
+	r.woken = true
+	for _, d := range r.forgotten {
+		if !slices.Contains(woken, d.UID) {
+			woken = append(woken, d.UID)
+			r.patch(apiserver.KindDaemonSet, d.Namespace, d.Name, object{"metadata": object{"annotations": object{"woken": "yes"}}})
+		}
+	}
+	return woken
+}
+
 func (r *run) daemonSetRests(d *appsv1.DaemonSet) {
 	name := fmt.Sprintf("DaemonSet %s/%s", d.Namespace, d.Name)
 	if d.DeletionTimestamp != nil {
@@ -407,6 +421,8 @@ func (r *run) daemonSetRests(d *appsv1.DaemonSet) {
 		here := func(p *v1.Pod) bool { return on(p) == n.Name }
 		k := count(pods, here)
 		switch {
+		case k == 2 && d.Spec.MinReadySeconds > 0 && count(pods, ready) == len(pods) && !r.woken:
+			r.forgotten = append(r.forgotten, d)
 		case k > 1 && count(pods, ready) == len(pods), k > 2:
 			r.fail("%s has %d pods on %s", name, k, n.Name)
 		case k == 0 && should && count(going, here) == 0 && !r.refusedByQuota(d.Namespace, &model.Spec):
