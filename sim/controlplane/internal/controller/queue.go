@@ -46,6 +46,9 @@ type QueueOptions struct {
 	Sync func(ctx context.Context, key Key) error
 	// BaseDelay and MaxDelay bound the back-off. Zero means the defaults.
 	BaseDelay, MaxDelay time.Duration
+	// MaxRetries is after how many failures in a row a key is left until it is added again. Zero is
+	// never.
+	MaxRetries int
 	// PerKeyOnly has no bound on the retries of all keys together.
 	PerKeyOnly bool
 }
@@ -156,9 +159,6 @@ func (q *Queue) AddRateLimited(key Key) {
 // Forget ends a key's back-off.
 func (q *Queue) Forget(key Key) { delete(q.failures, key) }
 
-// NumRequeues returns how often in a row a key's sync failed.
-func (q *Queue) NumRequeues(key Key) int { return q.failures[key] }
-
 // enqueue makes a key ready, and starts a worker for it if one is left. A key
 // whose sync goes on comes after that sync.
 func (q *Queue) enqueue(key Key) {
@@ -195,10 +195,10 @@ func (q *Queue) work(ctx context.Context) {
 		if st&queued != 0 {
 			q.ready = append(q.ready, key)
 		}
-		if err != nil {
-			q.AddRateLimited(key)
-		} else {
+		if err == nil || q.opts.MaxRetries > 0 && q.failures[key] >= q.opts.MaxRetries {
 			q.Forget(key)
+		} else {
+			q.AddRateLimited(key)
 		}
 	}
 	// The slice's array held every key since the last time it was empty.

@@ -79,3 +79,16 @@ func TestLongBackoff(t *testing.T) {
 		}
 	}
 }
+
+// TestMaxRetries: after so many retries a key is left until it is added again, which begins anew.
+func TestMaxRetries(t *testing.T) {
+	q, run, syncs := failing(t, QueueOptions{MaxRetries: 3})
+	k := Key{Name: "a"}
+	for range 2 {
+		q.Add(k)
+		run(time.Hour)
+	}
+	if got, want := fmt.Sprint(syncs[k]), "[0s 5ms 15ms 35ms 1h0m0s 1h0m0.005s 1h0m0.015s 1h0m0.035s]"; got != want {
+		t.Errorf("syncs at %s, want %s", got, want)
+	}
+}

@@ -33,7 +33,7 @@ type Controller struct {
 	l       *loop.Loop
 	nodes   *controller.Queue // nodes that have changed
 	history *history.History
-	// adopt holds the sets whose revisions may have no controller; fits and backoff
+	// adopt holds the sets that may have revisions to adopt or to let go; fits and backoff
 	// have entries of sets that there are.
 	adopt   map[controller.Key]struct{}
 	fits    map[types.UID]*placement
@@ -56,6 +56,7 @@ func New(opts controller.Options) *Controller {
 		})
 	c.nodes = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "daemonset nodes", Delay: opts.API.Delivery, Sync: c.syncNode})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindNode, apiserver.KindDaemonSet)
+	opts.Revisions().OnChange(c.onRevision)
 	return c
 }
 
@@ -77,6 +78,33 @@ func (c *Controller) onChange(ch apiserver.Change) {
 			return // its own writing
 		}
 		c.Queue.Add(key)
+	}
+}
+
+// onRevision has a set looked at that has lost a revision, or of which one was changed, and those
+// that might adopt one (addHistory, updateHistory, deleteHistory). A revision that a set has just
+// made wakes nobody.
+func (c *Controller) onRevision(owner *metav1.OwnerReference, old, r *history.Revision) {
+	wake := func(ds *appsv1.DaemonSet) {
+		c.adopt[controller.KeyOf(ds)] = struct{}{}
+		c.Queue.Add(controller.KeyOf(ds))
+	}
+	if owner != nil {
+		if owner.Kind != string(apiserver.KindDaemonSet) || old == nil {
+			return
+		}
+		if ds, ok := c.Get(controller.Key{Namespace: old.Namespace, Name: owner.Name}); ok && ds.UID == owner.UID {
+			wake(ds)
+		}
+		return
+	}
+	if r == nil || old != nil && maps.Equal(old.Labels, r.Labels) && metav1.GetControllerOfNoCopy(old) == nil {
+		return
+	}
+	for _, ds := range apiserver.Objects[*appsv1.DaemonSet](c.API.Server().Store(), apiserver.KindDaemonSet) {
+		if ds.Namespace == r.Namespace && controller.Selects(ds.Spec.Selector, r.Labels) {
+			wake(ds)
+		}
 	}
 }
 
@@ -149,8 +177,7 @@ func (c *Controller) forget(uid types.UID) {
 // sync is syncDaemonSet. A rolling update runs after the pods that are missing or
 // superfluous were dealt with, so it sees every node with the pods that it will
 // keep. The status is written whatever failed before; the first error is
-// returned. Adoption of revisions happens once per set and start of the controller, as
-// upstream's.
+// returned. Upstream claims revisions in each sync; here it is done where one was changed.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	ds, ok := c.Get(key)
 	if !ok {
@@ -173,7 +200,7 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 		return err
 	}
 	if _, ok := c.adopt[key]; ok {
-		if err := c.history.Adopt(ctx, ds, ds.Spec.Selector); err != nil {
+		if err := c.history.Claim(ctx, ds, ds.Spec.Selector); err != nil {
 			return err
 		}
 		delete(c.adopt, key)

@@ -54,6 +54,12 @@ func (s *step) revise(ctx context.Context) error {
 	last := int64(0)
 	var same []*history.Revision
 	for _, r := range h.List(ds.UID) {
+		// One that somebody else has made may lack it; its name is as good.
+		if _, ok := r.Labels[hashLabel]; !ok {
+			if r, err = h.Relabel(ctx, r, hashLabel, r.Name); err != nil {
+				return err
+			}
+		}
 		if history.Equal(r, raw) {
 			same = append(same, r)
 		} else {

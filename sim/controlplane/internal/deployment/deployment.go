@@ -21,8 +21,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// Workers is kube-controller-manager's --concurrent-deployment-syncs.
-const Workers = 5
+const (
+	// Workers is kube-controller-manager's --concurrent-deployment-syncs.
+	Workers = 5
+	// maxRetries is after how many failures a Deployment waits for a change of it or of its
+	// ReplicaSets. With the back-off that is after 160 s.
+	maxRetries = 15
+)
 
 // Controller is the Deployment controller.
 type Controller struct {
@@ -38,7 +43,7 @@ type Controller struct {
 func New(opts controller.Options) *Controller {
 	c := &Controller{opts: opts, l: opts.Group.Loop(), claim: map[controller.Key]struct{}{}}
 	c.events = controller.NewRecorder(opts.Group, opts.API, "deployment-controller")
-	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "deployment", Workers: Workers, Delay: opts.API.Delivery, Sync: c.sync})
+	c.queue = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "deployment", Workers: Workers, Delay: opts.API.Delivery, Sync: c.syncUnlessGoing, MaxRetries: maxRetries})
 	opts.API.Server().OnChange(c.onChange, apiserver.KindDeployment)
 	opts.ReplicaSets().OnChange(c.onReplicaSet)
 	opts.Pods().OnChange(apiserver.KindReplicaSet, c.onPod)
@@ -111,6 +116,16 @@ func (c *Controller) onPod(owner controller.Key, uid types.UID, ch controller.Po
 
 func (c *Controller) get(key controller.Key) (*appsv1.Deployment, bool) {
 	return controller.Lookup[*appsv1.Deployment](c.opts.API, apiserver.KindDeployment, key)
+}
+
+// syncUnlessGoing is sync, but that nothing can be made in a namespace that is being deleted is no
+// reason to try again (handleErr).
+func (c *Controller) syncUnlessGoing(ctx context.Context, key controller.Key) error {
+	err := c.sync(ctx, key)
+	if apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+		return nil
+	}
+	return err
 }
 
 // sync is syncDeployment. The order of the cases is upstream's and matters: a

@@ -23,15 +23,20 @@ import (
 // Upstream's defaults (pkg/controller/endpointslice/endpointslice_controller.go,
 // config/v1alpha1/defaults.go).
 const (
-	// MaxEndpointsPerSlice is --max-endpoints-per-slice. Retries: an exponential back-off from
-	// one second, up to maxRetries times, then the service waits for the next change.
+	// MaxEndpointsPerSlice is --max-endpoints-per-slice.
 	MaxEndpointsPerSlice = 100
 	// ConcurrentServiceEndpointSyncs is --concurrent-service-endpoint-syncs.
 	ConcurrentServiceEndpointSyncs = 5
 
+	// Retries: an exponential back-off from one second, up to maxRetries times, then the service
+	// waits for the next change.
 	defaultSyncBackOff = time.Second
 	maxSyncBackOff     = 1000 * time.Second
 	maxRetries         = 15
+
+	// sliceChangeDelay is after what time a service is looked at for a slice that somebody else
+	// has changed (endpointSliceChangeMinSyncDelay): several of them are mended together.
+	sliceChangeDelay = time.Second
 )
 
 // Options configure a Controller.
@@ -71,7 +76,7 @@ func New(opts Options) *Controller {
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "endpoint-slice-controller")
 	c.queue = controller.NewQueue(controller.QueueOptions{
 		Group: opts.Group, Name: "endpoint slices", Workers: ConcurrentServiceEndpointSyncs, Delay: opts.API.Delivery,
-		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
+		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff, MaxRetries: maxRetries,
 	})
 	// Several changes of nodes until the check runs are one.
 	c.topology = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "topology of nodes", Delay: opts.API.Delivery, Sync: c.checkTopology})
@@ -93,9 +98,6 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	case apiserver.KindEndpointSlice:
 		c.sliceChanged(ch)
 	case apiserver.KindNode:
-		if len(c.index.byLabel) > 0 && ch.Type == watch.Added {
-			c.nodeAdded(ch.New.GetName())
-		}
 		if c.auto > 0 && topologyDiffers(ch) {
 			c.topology.Add(controller.Key{})
 		}
@@ -218,41 +220,40 @@ func podMatters(old, pod *v1.Pod) bool {
 		old.Spec.Hostname != pod.Spec.Hostname || old.Spec.Subdomain != pod.Spec.Subdomain
 }
 
-// nodeAdded has services synced that left pods out because their node was
-// unknown. A pod may be on a node before the node is heard of. A slice's endpoint has its node's
-// zone, so pods on unknown nodes are skipped and the sync reports an error (k8s.io/endpointslice
-// reconciler).
-func (c *Controller) nodeAdded(name string) {
-	for _, pod := range c.store.PodsOnNode(name) {
-		for _, s := range c.index.of(pod) {
-			c.queue.Add(s.key)
-		}
-	}
-}
-
-// sliceChanged keeps the index; a change that is not the controller's own has the
-// service synced. Whoever edits a slice by hand finds it mended, as in a real
-// cluster.
+// sliceChanged keeps the index; what somebody else did to a slice has the service synced. Whoever
+// edits a slice by hand finds it mended, as in a real cluster, but for annotations, which a generation
+// doesn't count.
 func (c *Controller) sliceChanged(ch apiserver.Change) {
+	es := ch.New.(*discoveryv1.EndpointSlice)
+	var was, is controller.Key
+	var managed, manages bool
 	if old, ok := ch.Old.(*discoveryv1.EndpointSlice); ok {
-		if svc, managed := serviceOf(old); managed {
-			c.index.dropSlice(svc, old.Name)
-			if !c.writing {
-				c.queue.Add(svc)
-			}
+		if was, managed = serviceOf(old); managed {
+			c.index.dropSlice(was, old.Name)
 		}
 	}
-	es := ch.New.(*discoveryv1.EndpointSlice)
-	if svc, managed := serviceOf(es); managed && ch.Type != watch.Deleted {
-		c.index.addSlice(svc, es.Name)
-		if !c.writing {
-			c.queue.Add(svc)
+	if ch.Type != watch.Deleted {
+		if is, manages = serviceOf(es); manages {
+			c.index.addSlice(is, es.Name)
 		}
+	}
+	if c.writing || ch.Type == watch.Modified && managed == manages && was == is && ch.Old.GetGeneration() == es.Generation {
+		return
+	}
+	if managed {
+		c.mendLater(was)
+	}
+	if manages && is != was {
+		c.mendLater(is)
 	}
 }
 
-// sync is syncService. After maxRetries failures a service is dropped until
-// something changes, as upstream does. The plan is made without waiting, so all of it is of one
+// mendLater has a service looked at whose slices somebody else has changed.
+func (c *Controller) mendLater(svc controller.Key) {
+	c.queue.AddAfter(svc, max(sliceChangeDelay, c.batch))
+}
+
+// sync is syncService. The plan is made without waiting, so all of it is of one
 // state of the store; carrying it out takes requests.
 func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	svc, _ := c.store.Lookup(apiserver.KindService, key.Namespace, key.Name).(*v1.Service)
@@ -273,10 +274,6 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	}
 	c.recorder.Eventf(controller.Reference(svc), v1.EventTypeWarning, "FailedToUpdateEndpointSlices",
 		"Error updating Endpoint Slices for Service %s/%s: %v", svc.Namespace, svc.Name, err)
-	if c.queue.NumRequeues(key) >= maxRetries {
-		c.queue.Forget(key)
-		return nil
-	}
 	return fmt.Errorf("service %s: %w", key, err)
 }
 

@@ -2,7 +2,6 @@ package endpointslice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +47,7 @@ func NewEndpoints(opts controller.Options) *EndpointsController {
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, endpointController)
 	c.queue = controller.NewQueue(controller.QueueOptions{
 		Group: opts.Group, Name: "endpoints", Workers: concurrentEndpointSyncs, Delay: opts.API.Delivery,
-		Sync: c.sync, BaseDelay: defaultSyncBackOff, MaxDelay: maxSyncBackOff,
+		Sync: c.sync, MaxRetries: maxRetries,
 	})
 	srv, group := opts.API.Server(), opts.Group
 	srv.OnChange(c.onChange, apiserver.KindPod, apiserver.KindService, apiserver.KindEndpoints)
@@ -156,8 +155,7 @@ func (c *EndpointsController) sync(ctx context.Context, key controller.Key) erro
 	return c.write(ctx, svc, is, want, trigger)
 }
 
-// write makes or replaces a service's Endpoints. After maxRetries failures the service
-// is left until something changes.
+// write makes or replaces a service's Endpoints.
 func (c *EndpointsController) write(ctx context.Context, svc *v1.Service, is, want *v1.Endpoints, trigger time.Time) error {
 	reason, err := "FailedToCreateEndpoint", error(nil)
 	if is != nil {
@@ -183,14 +181,10 @@ func (c *EndpointsController) write(ctx context.Context, svc *v1.Service, is, wa
 	case err == nil || apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause):
 		return nil
 	case is == nil:
-		c.recorder.Eventf(controller.Reference(svc), v1.EventTypeWarning, reason, "Failed to create endpoint for service %v/%v: %v", svc.Namespace, svc.Name, err)
+		// Of Endpoints that were to be made the name alone is known (upstream's copy has no namespace).
+		c.recorder.Eventf(&v1.ObjectReference{APIVersion: "v1", Kind: string(apiserver.KindEndpoints), Name: svc.Name}, v1.EventTypeWarning, reason, "Failed to create endpoint for service %v/%v: %v", svc.Namespace, svc.Name, err)
 	default:
-		c.recorder.Eventf(controller.Reference(svc), v1.EventTypeWarning, reason, "Failed to update endpoint %v/%v: %v", svc.Namespace, svc.Name, err)
+		c.recorder.Eventf(controller.Reference(is), v1.EventTypeWarning, reason, "Failed to update endpoint %v/%v: %v", svc.Namespace, svc.Name, err)
 	}
-	key := controller.KeyOf(svc)
-	if c.queue.NumRequeues(key) >= maxRetries {
-		c.queue.Forget(key)
-		return nil
-	}
-	return errors.Join(fmt.Errorf("endpoints %s", key), err)
+	return fmt.Errorf("endpoints %s: %w", controller.KeyOf(svc), err)
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/record"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -25,6 +27,7 @@ const workers = 20
 type Controller struct {
 	api   *apiserver.Component
 	store *apiserver.Store
+	group *loop.Group
 
 	toDelete, toOrphan *controller.Queue // of keys made by keyOf
 
@@ -38,7 +41,7 @@ type Controller struct {
 // New starts a controller. All kinds are watched that the API says may own or be owned;
 // custom resources from their definition on, which upstream looks for each 30 s.
 func New(opts controller.Options) *Controller {
-	c := &Controller{api: opts.API, store: opts.API.Server().Store(), owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
+	c := &Controller{api: opts.API, store: opts.API.Server().Store(), group: opts.Group, owned: map[types.UID]*owned{}, absent: map[types.UID][]item{}}
 	c.recorder = controller.NewRecorder(opts.Group, opts.API, "garbage-collector-controller")
 	c.toDelete = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "collect garbage", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToDelete})
 	c.toOrphan = controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: "orphan dependents", Workers: workers, Delay: c.api.Delivery, Sync: c.attemptToOrphan})
@@ -229,26 +232,42 @@ func (c *Controller) attemptToOrphan(ctx context.Context, key controller.Key) er
 	if obj == nil || !slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents) {
 		return nil
 	}
-	var errs []error
-	for _, d := range c.dependents(obj) {
-		if dep := c.store.Lookup(d.kind, d.namespace, d.name); dep != nil {
-			errs = append(errs, c.dropOwners(ctx, d, dep, []types.UID{obj.GetUID()}))
+	dependents := c.dependents(obj)
+	errs := controller.Parallel(ctx, c.group, "orphan dependents", len(dependents), func(ctx context.Context, i int) error {
+		d := dependents[i]
+		dep := c.store.Lookup(d.kind, d.namespace, d.name)
+		if dep == nil {
+			return nil
 		}
-	}
+		return c.dropOwners(ctx, d, dep, []types.UID{obj.GetUID()})
+	})
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	return c.removeFinalizer(ctx, it, obj, metav1.FinalizerOrphanDependents)
 }
 
-// delete deletes this object, not another of its name. The precondition of the UID guards against
-// a new object of the name.
+// delete deletes this object as it was when its owners were looked at, not another of its name
+// (deleteObject). If it has changed since, its owners decide: with the same ones it goes all the same,
+// with others it is looked at again.
 func (c *Controller) delete(ctx context.Context, it item, obj apiserver.Object, policy metav1.DeletionPropagation) error {
-	uid := obj.GetUID()
-	err := c.api.Do(ctx, c.request("delete", it), func(s *apiserver.Server) error {
-		return s.Delete(it.kind, it.namespace, it.name, metav1.DeleteOptions{
-			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &uid}})
-	})
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	attempt := func(only metav1.Preconditions) error {
+		return c.api.Do(ctx, c.request("delete", it), func(s *apiserver.Server) error {
+			return s.Delete(it.kind, it.namespace, it.name, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &only})
+		})
+	}
+	err := attempt(metav1.Preconditions{UID: &uid, ResourceVersion: &version})
+	if apierrors.IsConflict(err) {
+		live, e := c.get(ctx, it)
+		switch {
+		case e != nil:
+		case live == nil:
+			return nil
+		case live.GetUID() == uid && equality.Semantic.DeepEqual(live.GetOwnerReferences(), obj.GetOwnerReferences()):
+			err = attempt(metav1.Preconditions{UID: &uid})
+		}
+	}
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting %s %s/%s: %w", it.kind, it.namespace, it.name, err)
 	}

@@ -291,3 +291,43 @@ func TestCustomOwner(t *testing.T) {
 		t.Errorf("without its owner: left %q", got)
 	}
 }
+
+// TestNewOwnerMeanwhile: an object that gets an owner while the collector deletes it for want of one
+// stays, whenever in between it gets it.
+func TestNewOwnerMeanwhile(t *testing.T) {
+	saved := 0
+	for after := time.Duration(0); after < 100*time.Millisecond; after += time.Millisecond {
+		r := newRig(t, 3)
+		owner := r.make(deployment("owner"))
+		gone := r.make(replicaSet("gone"))
+		r.make(pod("a", "node"), gone)
+		r.run(time.Second)
+		if err := r.srv.Delete(apiserver.KindReplicaSet, "default", "gone", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		late := false
+		r.l.Root().After(after, func() {
+			p := r.srv.Pod("default", "a").DeepCopy()
+			if late = p.DeletionTimestamp != nil; late {
+				return
+			}
+			p.OwnerReferences = append(p.OwnerReferences, controller.OwnerReference(owner))
+			if _, err := r.srv.Update(p, ""); err != nil {
+				t.Error(err)
+			}
+		})
+		r.run(10 * time.Second)
+		switch p := r.srv.Pod("default", "a"); {
+		case late:
+		case p == nil || p.DeletionTimestamp != nil:
+			t.Errorf("%v after the owner's end another one came, and the pod is deleted all the same", after)
+		case len(p.OwnerReferences) != 1:
+			t.Errorf("the pod's owners are %v", p.OwnerReferences)
+		default:
+			saved++
+		}
+	}
+	if saved == 0 {
+		t.Error("the owner always came too late")
+	}
+}

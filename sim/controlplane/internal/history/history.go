@@ -181,6 +181,29 @@ func (h *History) Delete(ctx context.Context, r *Revision) error {
 	return err
 }
 
+// Claim is Adopt, and lets go of the owner's revisions that it doesn't select any more.
+func (h *History) Claim(ctx context.Context, owner apiserver.Object, sel *metav1.LabelSelector) error {
+	for _, r := range slices.Clone(h.revisions.Of(owner.GetUID())) {
+		if controller.Selects(sel, r.Labels) {
+			continue
+		}
+		next := *r
+		next.OwnerReferences = slices.DeleteFunc(slices.Clone(r.OwnerReferences), func(o metav1.OwnerReference) bool { return o.UID == owner.GetUID() })
+		if _, err := controller.Update(ctx, h.api, &next, ""); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return h.Adopt(ctx, owner, sel)
+}
+
+// Relabel gives a revision another label.
+func (h *History) Relabel(ctx context.Context, r *Revision, label, value string) (*Revision, error) {
+	next := *r
+	next.Labels = maps.Clone(r.Labels)
+	next.Labels[label] = value
+	return controller.Update(ctx, h.api, &next, "")
+}
+
 // Adopt makes the owner the controller of revisions that it selects and nobody
 // has.
 func (h *History) Adopt(ctx context.Context, owner apiserver.Object, sel *metav1.LabelSelector) error {
