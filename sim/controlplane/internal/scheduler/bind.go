@@ -54,55 +54,94 @@ func (p *pump) work(ctx context.Context) {
 	}
 }
 
-// bind asks the API to bind a pod where it was placed (DefaultBinder). The pod
-// stays pending until the API's change tells that it has a node.
-func (s *Scheduler) bind(q *queued, a *assumption) {
-	s.requests.add(func(ctx context.Context) {
-		if a.volumes != nil {
-			err := s.volumes.preBindVolumes(ctx, a)
-			s.volumes.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
-			if err != nil {
-				if a.reserved != nil {
-					s.unreserve(ctx, a)
-				}
-				s.notBound(q, a, fmt.Sprintf("running PreBind plugin %q: %v", "VolumeBinding", err))
-				return
-			}
-		}
-		if a.reserved != nil {
-			if err := s.preBindClaims(ctx, a); err != nil {
-				s.unreserve(ctx, a)
-				s.notBound(q, a, fmt.Sprintf("running PreBind plugin %q: %v", "DynamicResources", err))
-				return
-			}
-		}
-		req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
-		err := s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
-			_, err := srv.Bind(q.namespace, q.name, a.node.name, metav1.ObjectMeta{UID: q.uid})
-			return err
-		})
-		if err != nil {
-			if a.reserved != nil {
-				s.unreserve(ctx, a)
-			}
-			s.notBound(q, a, fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err))
+// binding is a pod that was placed, until it is bound (bindingCycle). The pod stays pending until the
+// API's change tells that it has a node.
+type binding struct {
+	s *Scheduler
+	q *queued
+	a *assumption
+}
+
+// start begins it. A pod that waits for volumes or devices first holds up no other.
+func (b binding) start() {
+	if b.a.volumes == nil && b.a.reserved == nil {
+		b.s.requests.add(b.bind)
+		return
+	}
+	b.s.opts.Group.Go("kube-scheduler binding", func(ctx context.Context) {
+		b.expect(ctx)
+		if err := b.wait(ctx); err != nil {
+			b.failed(ctx, err.Error())
 			return
 		}
-		s.recorder.event(a.pod, v1.EventTypeNormal, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", q.namespace, q.name, a.node.name))
+		b.bind(ctx)
 	})
 }
 
-// notBound has a pod tried again whose binding failed (handleBindingCycleError). Of
-// one that is gone, or bound after all, there is only the event.
-func (s *Scheduler) notBound(q *queued, a *assumption, message string) {
-	// If not, the pod was bound after all, or is gone, and was taken off by the
+// expect notes on a pod that will be bound after a while where that is going to be
+// (NominatedNodeNameForExpectation). Whether it could is of no importance.
+func (b binding) expect(ctx context.Context) {
+	pod := b.a.pod
+	if pod.Status.NominatedNodeName == b.a.node.name {
+		return
+	}
+	status := pod.Status
+	status.NominatedNodeName = b.a.node.name
+	_ = controller.PatchPodStatus(ctx, b.s.opts.API, pod, &status)
+}
+
+// wait is the PreBind plugins. Until they are through the pod can be preempted without being deleted.
+func (b binding) wait(ctx context.Context) error {
+	s, a := b.s, b.a
+	ctx, a.giveUp = loop.WithCancel(ctx)
+	defer func() {
+		a.giveUp()
+		a.giveUp = nil
+	}()
+	if a.volumes != nil {
+		err := s.volumes.preBindVolumes(ctx, a)
+		s.volumes.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
+		if err != nil {
+			return fmt.Errorf("running PreBind plugin %q: %w", "VolumeBinding", err)
+		}
+	}
+	if a.reserved != nil {
+		if err := s.preBindClaims(ctx, a); err != nil {
+			return fmt.Errorf("running PreBind plugin %q: %w", "DynamicResources", err)
+		}
+	}
+	return nil
+}
+
+// bind asks the API to bind the pod where it was placed (DefaultBinder).
+func (b binding) bind(ctx context.Context) {
+	q, node := b.q, b.a.node.name
+	req := apiserver.Request{Verb: "create", Resource: "pods/binding", Namespace: q.namespace, Name: q.name}
+	err := b.s.opts.API.Do(ctx, req, func(srv *apiserver.Server) error {
+		_, err := srv.Bind(q.namespace, q.name, node, metav1.ObjectMeta{UID: q.uid})
+		return err
+	})
+	if err != nil {
+		b.failed(ctx, fmt.Sprintf("running Bind plugin %q: %v", "DefaultBinder", err))
+		return
+	}
+	b.s.recorder.event(b.a.pod, v1.EventTypeNormal, "Scheduled", "Binding", fmt.Sprintf("Successfully assigned %s/%s to %s", q.namespace, q.name, node))
+}
+
+// failed has the pod tried again (handleBindingCycleError). Of one that is gone, or bound after all,
+// there is only the event.
+func (b binding) failed(ctx context.Context, message string) {
+	s, q, a := b.s, b.q, b.a
+	if a.reserved != nil {
+		s.unreserve(ctx, a)
+	}
+	// If not, the pod was bound after all, is being deleted, or is gone, and was taken off by the
 	// hook.
-	known := s.assumed[q.uid] == a
-	if known {
+	if s.assumed[q.uid] == a {
 		s.unassume(a)
 	}
 	pod := s.podOf(q)
-	if !known || pod == nil || s.pending[q.uid] != q {
+	if pod == nil || s.pending[q.uid] != q {
 		s.failedScheduling(a.pod, message)
 		return
 	}
@@ -224,7 +263,13 @@ func (s *Scheduler) lowerNominated(q *queued, n *nodeInfo) []*v1.Pod {
 // condition DisruptionTarget says why, and comes first so that the kubelet and
 // the job controller see it before the deletion.
 func (s *Scheduler) evictPod(ctx context.Context, preemptor, victim *v1.Pod, node string) error {
+	said := fmt.Sprintf("Preempted by pod %v on node %v", preemptor.UID, node)
 	if a := s.assumed[victim.UID]; a != nil {
+		if a.giveUp != nil {
+			a.giveUp() // it need not go: it isn't there
+			s.recorder.related(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", said+" (in kube-scheduler memory).")
+			return nil
+		}
 		victim = a.pod // still being bound: it is deleted by name all the same
 	}
 	status, changed := controller.WithPodCondition(&victim.Status, v1.PodCondition{
@@ -244,7 +289,7 @@ func (s *Scheduler) evictPod(ctx context.Context, preemptor, victim *v1.Pod, nod
 	if err != nil {
 		return ignoreGone(err)
 	}
-	s.recorder.related(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", fmt.Sprintf("Preempted by pod %v on node %v", preemptor.UID, node))
+	s.recorder.related(victim, preemptor, v1.EventTypeNormal, "Preempted", "Preempting", said)
 	return nil
 }
 

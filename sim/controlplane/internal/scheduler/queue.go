@@ -25,7 +25,7 @@ const (
 type place uint8
 
 const (
-	nowhere       place = iota // being scheduled or bound
+	nowhere       place = iota // being scheduled or bound, or passed over
 	gated                      // it has scheduling gates, or waits for its claims
 	arriving                   // not yet heard of
 	active                     // to be tried
@@ -232,8 +232,24 @@ func (s *Scheduler) known(p, old *v1.Pod) {
 	if old != nil && !sameLabels(old.Labels, p.Labels) {
 		s.relabel(q, p)
 	}
-	// A pod in its cycle is read again when that fails.
-	if old == nil || q.place == nowhere {
+	if old == nil {
+		return
+	}
+	// Nothing that becomes of a pod stops its binding; what its deletion sets free is others' at once
+	// (handleAssumedPodDeletion).
+	if a := s.assumed[p.UID]; a != nil {
+		if p.DeletionTimestamp != nil && old.DeletionTimestamp == nil {
+			s.unassume(a)
+		}
+		return
+	}
+	// A pod that was passed over is tried again with each change.
+	if q.place == nowhere {
+		if p.DeletionTimestamp != nil {
+			q.timestamp = s.l.UnixNano()
+			s.queue.put(q, active)
+			s.wake(s.delivery())
+		}
 		return
 	}
 	if q.place == gated {

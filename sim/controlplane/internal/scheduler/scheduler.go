@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -102,6 +104,8 @@ type assumption struct {
 	reserved *reservation
 	// volumes: what its claims need; nil: nothing.
 	volumes *volumePlan
+	// giveUp ends its waiting for volumes and devices; nil: it doesn't wait.
+	giveUp context.CancelFunc
 }
 
 // New returns a scheduler that works from now on, also on the pods that are
@@ -250,9 +254,10 @@ func holds(p *v1.Pod) bool {
 	return p != nil && p.Spec.NodeName != "" && p.Status.Phase != v1.PodSucceeded && p.Status.Phase != v1.PodFailed
 }
 
-// ours reports whether a pod is to be placed.
+// ours reports whether a pod is one to place. One that is being deleted, for which only somebody's
+// finalizers wait, is one as long as it is there.
 func (s *Scheduler) ours(p *v1.Pod) bool {
-	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && s.profiles.named(p.Spec.SchedulerName) != nil
+	return p.Spec.NodeName == "" && s.profiles.named(p.Spec.SchedulerName) != nil
 }
 
 // foreign tells of the scheduler name of a pod that no profile is for. Upstream says nothing of
@@ -297,8 +302,7 @@ func (s *Scheduler) onPod(pod, old *v1.Pod) {
 	s.known(pod, old)
 }
 
-// leaves drops a pod that is not to be placed any more: it has a node, is being
-// deleted or gone, or was never ours. Room that was kept for it is free.
+// leaves drops a pod that is not to be placed any more: it has a node, is gone, or was never ours. Room that was kept for it is free.
 func (s *Scheduler) leaves(pod, old *v1.Pod) {
 	last := old
 	if pod != nil {
@@ -537,6 +541,11 @@ func (s *Scheduler) schedule(q *queued) {
 	if pod == nil || !s.ours(pod) || s.assumed[q.uid] != nil {
 		return
 	}
+	// It is in no queue then until it changes (skipPodSchedule).
+	if pod.DeletionTimestamp != nil {
+		s.failedScheduling(pod, fmt.Sprintf("skip schedule deleting pod: %v/%v", pod.Namespace, pod.Name))
+		return
+	}
 	// A claim may have gone since the pod came into the queue.
 	if s.gatedByClaims(q, pod) {
 		q.attempts--
@@ -556,7 +565,7 @@ func (s *Scheduler) schedule(q *queued) {
 	r.node.assumed = append(r.node.assumed, pod)
 	s.place(pod, r.node, 1)
 	s.version++
-	s.bind(q, a)
+	binding{s, q, a}.start()
 }
 
 // refuse puts a pod aside that fits nowhere (handleSchedulingFailure). The

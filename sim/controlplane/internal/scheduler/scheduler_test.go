@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -451,5 +452,42 @@ func TestNamespaceLabels(t *testing.T) {
 	r.run(time.Second)
 	if n := r.nodeOf("after"); n != "" {
 		t.Errorf("bound to %s beside a pod of the namespace", n)
+	}
+}
+
+// TestWaitingForVolumes: a pod is bound although more pods than the client has requests under way wait
+// for their volumes.
+func TestWaitingForVolumes(t *testing.T) {
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	t.Cleanup(l.Close)
+	srv := apiserver.New(apiserver.Options{Loop: l})
+	r := &rig{t: t, l: l, srv: srv, s: New(Options{Group: l.NewGroup("kube-scheduler"), API: srv.Component("kube-scheduler", -1, 0)})}
+	r.node("a", func(n *v1.Node) { n.Status.Allocatable["pods"] = resource.MustParse("5000") })
+	late := storagev1.VolumeBindingWaitForFirstConsumer
+	class := "disks"
+	for _, o := range []apiserver.Object{
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}, Provisioner: "disks.example.com", VolumeBindingMode: &late},
+		&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "default"}, Spec: v1.PersistentVolumeClaimSpec{
+			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}, StorageClassName: &class,
+			Resources: v1.VolumeResourceRequirements{Requests: v1.ResourceList{"storage": resource.MustParse("1Gi")}},
+		}},
+	} {
+		if _, err := srv.Create(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range maxRequests + 1 {
+		r.pod(fmt.Sprint("waits-", i), func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+		})
+	}
+	r.run(5 * time.Second)
+	r.pod("plain")
+	r.run(5 * time.Second)
+	if got := r.nodeOf("plain"); got != "a" {
+		t.Errorf("plain is on %q", got)
+	}
+	if got := r.srv.Pod("default", "waits-2000"); got.Spec.NodeName != "" || got.Status.NominatedNodeName != "a" {
+		t.Errorf("the last one that waits is on %q, nominated to %q", got.Spec.NodeName, got.Status.NominatedNodeName)
 	}
 }
