@@ -14,6 +14,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri/internal/process"
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -249,6 +250,27 @@ func TestSpentFaultIsTold(t *testing.T) {
 		e.c.OnChange(func() { told++ })
 		if _, err := e.c.ListContainers(e.ctx, nil); err == nil || told != 1 {
 			t.Errorf("%v, told %d times", err, told)
+		}
+	})
+}
+
+// TestStoppedBeforeListening: a program that was told to end doesn't begin to listen any more, and
+// goes on where it did.
+func TestStoppedBeforeListening(t *testing.T) {
+	b := Behaviour{OnTerm: OnTerm{After: Exactly(20 * time.Second)}, Ports: []Port{{Port: 80}, {Port: 81, After: 5 * time.Second}}}
+	run(t, Options{Images: []Image{appImage}, Programs: []Program{{Behaviour: b}}}, func(e *env) {
+		sb := e.sandbox("web", 0)
+		id := e.start(sb, "web", "main", 0)
+		st, err := e.c.PodSandboxStatus(e.ctx, sb, false)
+		e.ok(err)
+		e.sleep(2 * time.Second)
+		ctx, cancel := loop.WithTimeout(e.ctx, time.Second)
+		defer cancel()
+		e.code(e.c.StopContainer(ctx, id, 30), codes.DeadlineExceeded)
+		e.sleep(5 * time.Second)
+		e.ok(e.rt.net.DialTCP(e.ctx, id, st.Status.Network.Ip, 80))
+		if err := e.rt.net.DialTCP(e.ctx, id, st.Status.Network.Ip, 81); err == nil {
+			t.Error("it has begun to listen")
 		}
 	})
 }

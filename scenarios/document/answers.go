@@ -13,7 +13,7 @@ import (
 type Port struct {
 	// The number.
 	Port int `json:"port" required:""`
-	// When it begins to listen, after the container's start.
+	// When it begins to listen, after the container's start. One that has been told to stop by then doesn't.
 	After time.Duration `json:"after,omitempty"`
 	// When it stops listening, after the container's start. Never unless said.
 	Until time.Duration `json:"until,omitempty"`

@@ -338,7 +338,7 @@ func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool)
 	if p.Behaviour.Ports == nil && !own && !slices.Contains(c.DeclaredPorts(), port) {
 		return answer{}, false
 	}
-	found := p.Behaviour.PortAt(port, t)
+	found := p.PortAt(port, t)
 	if found == nil {
 		return answer{}, false
 	}

@@ -51,7 +51,7 @@ func (r *Net) Serve(c *records.Container) {
 				next = at
 			}
 		}
-		if !program.During(t, port.After, port.Until) {
+		if !program.During(t, port.After, port.Until) || p.TooLate(port) {
 			continue
 		}
 		// Two containers of a pod share a namespace; in reality the second would fail to start.

@@ -311,7 +311,8 @@ func (r *Runner) Signal(c *records.Container, sig int) {
 		r.Exit(c, e)
 		return
 	}
-	p.TermAt = r.Loop.UnixNano() + after
+	p.ToldAt = r.Loop.UnixNano()
+	p.TermAt = p.ToldAt + after
 	r.arm(p)
 }
 

@@ -16,7 +16,8 @@ type Port struct {
 	// Port is the number.
 	Port int
 	// After is when it begins to listen, after the program's start, and Until
-	// when it stops; 0 means never.
+	// when it stops; 0 means never. One that has been told to end by then
+	// doesn't begin.
 	After, Until time.Duration
 	// Latency is how long an answer takes.
 	Latency Range

@@ -138,11 +138,28 @@ type Process struct {
 	// When it ends by itself, by the stop signal and by the OOM killer, in
 	// nanoseconds since the epoch; 0 for never.
 	ExitAt, TermAt, OOMAt int64
-	StopSignal            int
-	Logs                  *LogState
-	Interpreted           *Interpreted // of an interpreted one
+	// ToldAt is when the stop signal came to a program that heeds it; 0 for not yet.
+	ToldAt      int64
+	StopSignal  int
+	Logs        *LogState
+	Interpreted *Interpreted // of an interpreted one
 	// Relied: somebody takes it that the answers of its ports stay as they are.
 	Relied bool
+}
+
+// PortAt is Behaviour.PortAt of a program that may have been told to end: it doesn't begin to listen
+// any more.
+func (p *Process) PortAt(number int, t time.Duration) *program.Port {
+	port := p.Behaviour.PortAt(number, t)
+	if port != nil && p.TooLate(port) {
+		return nil
+	}
+	return port
+}
+
+// TooLate reports whether a program was told to end before it was to listen on a port.
+func (p *Process) TooLate(port *program.Port) bool {
+	return p.ToldAt != 0 && int64(port.After) > p.ToldAt-p.StartedAt
 }
 
 // End returns when and how the process will end; 0 for not by itself.
