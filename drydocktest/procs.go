@@ -103,6 +103,7 @@ func (p *proc) start() {
 		case p.c.restart && ctx.Err() == nil:
 			p.c.t.Logf("drydocktest: %s has ended and is started anew in %v: %v", p.name, restartAfter, err)
 			go p.again(l)
+		case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		case err != nil && ctx.Err() != nil:
 			p.c.t.Logf("drydocktest: %s ended with the test, with the error: %v", p.name, err)
 		case err != nil:

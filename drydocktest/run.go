@@ -92,6 +92,7 @@ func Run(t *testing.T, o Options, body func(t *testing.T, c *Cluster)) {
 	withoutBackoff(t)
 	logToTest(t)
 	collectLess(t)
+	startSignals()
 	dog := startWatchdog(t)
 	defer dog.stop()
 	failed := false

@@ -2,6 +2,8 @@ package drydocktest
 
 import (
 	"context"
+	"os"
+	"os/signal"
 	"testing"
 	"time"
 
@@ -49,4 +51,18 @@ func TestAnInformerInVirtualTime(t *testing.T) {
 	if hashes[0] != hashes[1] {
 		t.Errorf("hashes %x", hashes)
 	}
+}
+
+// TestSignals: who asks for signals, as programs of controllers do, gets none and is none the
+// worse.
+func TestSignals(t *testing.T) {
+	Run(t, Options{}, func(t *testing.T, c *Cluster) {
+		ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt)
+		defer stop()
+		select {
+		case <-ctx.Done():
+			t.Error("a signal came")
+		case <-time.After(time.Hour):
+		}
+	})
 }

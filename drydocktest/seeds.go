@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -66,6 +67,14 @@ func collectLess(t *testing.T) {
 	}
 	was := debug.SetGCPercent(heapPercent)
 	t.Cleanup(func() { debug.SetGCPercent(was) })
+}
+
+// startSignals has the runtime start what it needs to tell of signals. It does so once, when
+// somebody first asks for some, and would be of a bubble for ever if that was in one.
+func startSignals() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	signal.Stop(c)
 }
 
 // logToTest has what libraries log by klog be the test's, which shows it if it fails.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"runtime/pprof"
 	"testing"
 )
 
@@ -18,8 +19,8 @@ import (
 //	}
 //
 // start is called in the bubble before the first test. Its tests are as ever: they may
-// call t.Run and t.Parallel, and time passes as fast as the machine can. What they start
-// must end with them or with the suite.
+// call t.Run and t.Parallel, and time passes as fast as the machine can. What they leave behind
+// is told, and ends with the process.
 //
 // package testing has no way to run tests in a bubble, so that Main reaches for what a
 // testing.M keeps for itself. It says so and returns 2 should that be kept elsewhere one
@@ -51,6 +52,8 @@ func Main(m *testing.M, o Options, start func(c *Cluster)) int {
 			setFlag("test.count", count)
 		}()
 		Run(t, o, func(t *testing.T, c *Cluster) {
+			// What is left of a suite ends with its process.
+			pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels(processLabel, "the suite")))
 			start(c)
 			if !testing.RunTests(matches, tests) {
 				t.Error("tests of the suite failed")
