@@ -29,6 +29,9 @@ type Options struct {
 	// Nodes is how many nodes there are in the place of a scenario: node-0, node-1 and
 	// so on.
 	Nodes int
+	// NoControlPlane leaves out the scheduler and all controllers, as envtest does, also the
+	// one that makes service accounts, which pods need.
+	NoControlPlane bool
 	// CRDs are files, or directories of files, with CustomResourceDefinitions. They are
 	// established when the test begins.
 	CRDs []string
@@ -134,6 +137,9 @@ func (o *Options) scenario() (*scenarios.Scenario, error) {
 		s = *list[0]
 	case o.Nodes > 0:
 		s.Spec.Nodes = []document.NodeGroup{{Name: "node", Count: &o.Nodes}}
+	}
+	if o.NoControlPlane {
+		s.Spec.ControlPlane = &document.ControlPlane{Disable: []string{"*"}}
 	}
 	if s.Spec.KubeletRestart == nil {
 		s.Spec.KubeletRestart = &document.KubeletRestart{}

@@ -2,11 +2,13 @@ package drydocktest
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -65,4 +67,26 @@ func TestSignals(t *testing.T) {
 		case <-time.After(time.Hour):
 		}
 	})
+}
+
+// TestNoControlPlane: nobody acts on what is written, as envtest has it.
+func TestNoControlPlane(t *testing.T) {
+	for _, without := range []bool{false, true} {
+		Run(t, Options{Nodes: 1, NoControlPlane: without}, func(t *testing.T, c *Cluster) {
+			user := c.Client("user", scheme.Scheme)
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+			d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+			d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+			d.Spec.Template.Spec.Containers = []v1.Container{{Name: "app", Image: "app:1"}}
+			if err := user.Create(t.Context(), d); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			want := 1
+			if without {
+				want = 0
+			}
+			c.Expect(t, fmt.Sprintf(`pods("default").size() == %d`, want))
+		})
+	}
 }
