@@ -3,6 +3,7 @@ package drydocktest
 import (
 	"context"
 	"errors"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 func namespace(name string) *v1.Namespace {
@@ -132,5 +135,145 @@ func TestCrash(t *testing.T) {
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("what was sent too late: %v", err)
 		}
+	})
+}
+
+// openWatch begins a client's watch of namespaces or nodes, from now on.
+func openWatch(t *testing.T, c *Cluster, who, resource string) watch.Interface {
+	t.Helper()
+	client := kubernetes.NewForConfigOrDie(c.Config(who)).CoreV1()
+	var w watch.Interface
+	var err error
+	if resource == "nodes" {
+		w, err = client.Nodes().Watch(t.Context(), metav1.ListOptions{})
+	} else {
+		w, err = client.Namespaces().Watch(t.Context(), metav1.ListOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// isOpen reports whether a watch still is, when what it has to say is read.
+func isOpen(w watch.Interface) bool {
+	for {
+		select {
+		case _, ok := <-w.ResultChan():
+			if !ok {
+				return false
+			}
+		case <-time.After(time.Second):
+			return true
+		}
+	}
+}
+
+// TestBreakWatches: the watches of one client's one resource end, and no others.
+func TestBreakWatches(t *testing.T) {
+	Run(t, Options{Nodes: 1}, func(t *testing.T, c *Cluster) {
+		hit, of, other := openWatch(t, c, "victim", "namespaces"), openWatch(t, c, "victim", "nodes"), openWatch(t, c, "other", "namespaces")
+		c.API().BreakWatches("victim", "namespaces")
+		if isOpen(hit) || !isOpen(of) || !isOpen(other) {
+			t.Errorf("of namespaces: %v, of nodes: %v, another's: %v", isOpen(hit), isOpen(of), isOpen(other))
+		}
+		c.API().BreakWatches("victim", "")
+		if isOpen(of) || !isOpen(other) {
+			t.Errorf("of all: %v, another's: %v", isOpen(of), isOpen(other))
+		}
+	})
+}
+
+// TestForget: a watch goes on from where it was, but not from what the API has forgotten; an
+// informer then lists anew.
+func TestForget(t *testing.T) {
+	Run(t, Options{}, func(t *testing.T, c *Cluster) {
+		client := kubernetes.NewForConfigOrDie(c.Config("victim"))
+		list, err := client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := func() watch.Event {
+			w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+			if err != nil {
+				return watch.Event{Type: watch.Error, Object: &metav1.Status{Message: err.Error(), Reason: apierrors.ReasonForError(err)}}
+			}
+			defer w.Stop()
+			return <-w.ResultChan()
+		}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace("n"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if ev := first(); ev.Type != watch.Added {
+			t.Errorf("before: %+v", ev)
+		}
+		c.API().Forget()
+		ev := first()
+		if status, ok := ev.Object.(*metav1.Status); !ok || ev.Type != watch.Error || status.Reason != metav1.StatusReasonExpired {
+			t.Errorf("after: %+v", ev)
+		}
+	})
+}
+
+// TestReplicas: of two replicas one leads at a time. When it is killed, or doesn't reach the
+// API, the other one leads once the lease has run out.
+func TestReplicas(t *testing.T) {
+	Run(t, Options{}, func(t *testing.T, c *Cluster) {
+		var leads sync.Map // replicas
+		leaders := func() (list []any) {
+			leads.Range(func(name, _ any) bool { list = append(list, name); return true })
+			return list
+		}
+		leader := func() string {
+			list := leaders()
+			if len(list) != 1 {
+				t.Fatalf("%v lead", list)
+			}
+			return list[0].(string)
+		}
+		for _, name := range []string{"one", "two"} {
+			c.Go(name, func(ctx context.Context) error {
+				client := kubernetes.NewForConfigOrDie(c.Config(name))
+				defer leads.Delete(name) // a process that is killed doesn't lead
+				for ctx.Err() == nil {
+					leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+						Lock: &resourcelock.LeaseLock{
+							LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop"}, Client: client.CoordinationV1(),
+							LockConfig: resourcelock.ResourceLockConfig{Identity: name},
+						},
+						LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+						Callbacks: leaderelection.LeaderCallbacks{
+							OnStartedLeading: func(ctx context.Context) {
+								if list := leaders(); len(list) > 0 {
+									t.Errorf("%s leads beside %s", name, list)
+								}
+								leads.Store(name, true)
+							},
+							OnStoppedLeading: func() { leads.Delete(name) },
+						},
+					})
+				}
+				return nil
+			})
+		}
+		time.Sleep(time.Minute)
+		first := leader()
+		go c.CrashFor(first, 30*time.Second)
+		time.Sleep(10 * time.Second)
+		if list := leaders(); len(list) > 0 {
+			t.Errorf("%s leads 10s after the crash of %s, whose lease has not run out", list, first)
+		}
+		time.Sleep(50 * time.Second)
+		second := leader()
+		if second == first {
+			t.Errorf("%s still leads after its crash", first)
+		}
+		c.API().Partition(second, time.Minute)
+		time.Sleep(30 * time.Second)
+		if third := leader(); third == second {
+			t.Errorf("%s leads in a partition", second)
+		}
+		time.Sleep(2 * time.Minute)
+		leader()
 	})
 }
