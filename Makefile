@@ -94,6 +94,10 @@ bumps: ## remove each call that tells elision of a change, and say who misses it
 clients: ## Helm, controller-runtime, kubectl and client-go as clients of drydock up (their modules are examples/clients' own)
 	cd examples/clients && $(GO) test ./...
 
+.PHONY: operators
+operators: ## controllers in virtual time: a small operator, cert-manager's, Cluster API's, and suites for envtest (their modules are the examples' own)
+	@set -e; for dir in operator certmanager clusterapi envtest; do (cd examples/$$dir && $(GO) test -timeout 30m ./...); done
+
 .PHONY: charts
 charts: ## charts of Helm and first applications, as they are (Helm is examples/charts' own)
 	cd examples/charts && $(GO) test ./...
