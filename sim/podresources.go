@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,7 +13,8 @@ import (
 // does; and of claims on a node that has no drivers. It has nothing to add to the kubelet's
 // log.
 func (n *Node) unregistered(pod *v1.Pod) []string {
-	if n.plugins == nil && len(pod.Spec.ResourceClaims) > 0 {
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if n.plugins == nil && (len(pod.Spec.ResourceClaims) > 0 || extended != nil) {
 		n.warnOnce("claims", fmt.Sprintf(
 			"pod %s/%s has claims, and node %s no drivers: every claim is prepared there at once, and containers get nothing with it; give the nodes drivers",
 			pod.Namespace, pod.Name, n.name))
@@ -20,7 +22,10 @@ func (n *Node) unregistered(pod *v1.Pod) []string {
 	for _, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			for name := range list[i].Resources.Limits { //drydock:unordered each is told once, and warnings are not hashed
-				if n.offers(name) {
+				claimed := extended != nil && slices.ContainsFunc(extended.RequestMappings, func(m v1.ContainerExtendedResourceRequest) bool {
+					return m.ContainerName == list[i].Name && m.ResourceName == string(name)
+				})
+				if claimed || n.offers(name) {
 					continue
 				}
 				n.warnOnce("resource "+string(name), fmt.Sprintf(

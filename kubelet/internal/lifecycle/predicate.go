@@ -184,7 +184,7 @@ func checkResources(pod *v1.Pod, others int, usage func() requests, node *v1.Nod
 	if pods := quantity(alloc, v1.ResourcePods); int64(others)+1 > pods {
 		out = append(out, Failure{Resource: v1.ResourcePods, Requested: 1, Used: int64(others), Capacity: pods})
 	}
-	want := podRequests(pod)
+	want := podRequests(withoutClaimed(pod))
 	if want.none() {
 		return out
 	}
@@ -199,14 +199,39 @@ func checkResources(pod *v1.Pod, others int, usage func() requests, node *v1.Nod
 	check(v1.ResourceMemory, want.memory, used.memory, quantity(alloc, v1.ResourceMemory))
 	check(v1.ResourceEphemeralStorage, want.storage, used.storage, quantity(alloc, v1.ResourceEphemeralStorage))
 	for _, s := range want.scalars {
-		// A resource that the node doesn't know is none of the kubelet's
-		// business; huge pages always are.
-		if _, known := alloc[s.name]; !known && !strings.HasPrefix(string(s.name), v1.ResourceHugePagesPrefix) {
+		// A plugin's resource that the node doesn't know is none of the kubelet's
+		// business; Kubernetes' own, such as huge pages, always are.
+		if _, known := alloc[s.name]; !known && strings.Contains(string(s.name), "/") && !strings.Contains(string(s.name), v1.ResourceDefaultNamespacePrefix) {
 			continue
 		}
 		check(s.name, s.value, used.scalar(s.name), quantity(alloc, s.name))
 	}
 	return out
+}
+
+// withoutClaimed is a pod without the extended resources for which the scheduler has claimed devices
+// of drivers (removeMissingExtendedResources).
+func withoutClaimed(pod *v1.Pod) *v1.Pod {
+	if pod.Status.ExtendedResourceClaimStatus == nil {
+		return pod
+	}
+	mappings := pod.Status.ExtendedResourceClaimStatus.RequestMappings
+	drop := func(list []v1.Container) []v1.Container {
+		list = slices.Clone(list)
+		for i := range list {
+			c := &list[i]
+			c.Resources.Requests = maps.Clone(c.Resources.Requests)
+			for _, m := range mappings {
+				if m.ContainerName == c.Name {
+					delete(c.Resources.Requests, v1.ResourceName(m.ResourceName))
+				}
+			}
+		}
+		return list
+	}
+	out := *pod
+	out.Spec.Containers, out.Spec.InitContainers = drop(pod.Spec.Containers), drop(pod.Spec.InitContainers)
+	return &out
 }
 
 // quantity is an amount in whole units, 0 for none.

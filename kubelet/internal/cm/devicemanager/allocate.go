@@ -39,6 +39,15 @@ func (m *Manager) Allocate(ctx context.Context, pod *v1.Pod, c *v1.Container) er
 	return nil
 }
 
+// backedByClaim reports whether the scheduler has claimed a container's devices of a resource from
+// drivers (isDRAExtendedResource).
+func backedByClaim(pod *v1.Pod, container, resource string) bool {
+	s := pod.Status.ExtendedResourceClaimStatus
+	return s != nil && slices.ContainsFunc(s.RequestMappings, func(m v1.ContainerExtendedResourceRequest) bool {
+		return m.ContainerName == container && m.ResourceName == resource
+	})
+}
+
 // endsBeforeOthers reports whether a container is an init container that ends.
 func endsBeforeOthers(pod *v1.Pod, c *v1.Container) bool {
 	i := slices.IndexFunc(pod.Spec.InitContainers, func(o v1.Container) bool { return o.Name == c.Name })
@@ -54,6 +63,9 @@ func (m *Manager) allocateContainer(ctx context.Context, pod *v1.Pod, c *v1.Cont
 		m.RemoveStale()
 	}
 	for _, name := range names {
+		if backedByClaim(pod, c.Name, name) {
+			continue
+		}
 		q := c.Resources.Limits[v1.ResourceName(name)]
 		picked, err := m.pick(ctx, pod.UID, c.Name, name, int(q.Value()))
 		if err != nil {

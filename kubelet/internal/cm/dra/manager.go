@@ -293,6 +293,20 @@ func (m *Manager) CDIDevices(pod *v1.Pod, c *v1.Container) ([]string, error) {
 			out = append(out, info.cdiDevices(use.Request)...)
 		}
 	}
+	extended := pod.Status.ExtendedResourceClaimStatus
+	if extended == nil {
+		return out, nil
+	}
+	for _, use := range extended.RequestMappings {
+		if q := c.Resources.Requests[v1.ResourceName(use.ResourceName)]; use.ContainerName != c.Name || q.IsZero() {
+			continue
+		}
+		info := m.claims[key{Namespace: pod.Namespace, Name: extended.ResourceClaimName}]
+		if info == nil {
+			return nil, fmt.Errorf("internal error: unable to get claim info for ResourceClaim %s in namespace %s", extended.ResourceClaimName, pod.Namespace)
+		}
+		out = append(out, info.cdiDevices(use.RequestName)...)
+	}
 	return out, nil
 }
 

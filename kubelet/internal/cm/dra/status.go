@@ -72,9 +72,16 @@ func (m *Manager) infoOf(pod *v1.Pod, name string) *claimInfo {
 // DynamicResources are the devices that a container has by claims, as the pod resources
 // API tells them (GetContainerClaimInfos).
 func (m *Manager) DynamicResources(pod *v1.Pod, c *v1.Container) []*podresources.DynamicResource {
-	var out []*podresources.DynamicResource
+	var infos []*claimInfo
 	for _, use := range c.Resources.Claims {
-		info := m.infoOf(pod, use.Name)
+		infos = append(infos, m.infoOf(pod, use.Name))
+	}
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil &&
+		slices.ContainsFunc(s.RequestMappings, func(r v1.ContainerExtendedResourceRequest) bool { return r.ContainerName == c.Name }) {
+		infos = append(infos, m.claims[key{Namespace: pod.Namespace, Name: s.ResourceClaimName}])
+	}
+	var out []*podresources.DynamicResource
+	for _, info := range infos {
 		if info == nil {
 			continue
 		}

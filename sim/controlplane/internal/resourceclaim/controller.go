@@ -72,7 +72,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 	key := controller.KeyOf(ch.New)
 	switch ch.Kind {
 	case apiserver.KindPod:
-		if p := ch.New.(*v1.Pod); len(p.Spec.ResourceClaims) > 0 {
+		if p := ch.New.(*v1.Pod); len(p.Spec.ResourceClaims) > 0 || p.Status.ExtendedResourceClaimStatus != nil {
 			c.onPod(p, deleted)
 		}
 	case apiserver.KindResourceClaim:
@@ -132,6 +132,10 @@ func (c *Controller) onPod(p *v1.Pod, deleted bool) {
 		if deleted || done(p) {
 			c.claims.Add(key)
 		}
+	}
+	// The scheduler makes that of extended resources; who gives it back is here.
+	if s := p.Status.ExtendedResourceClaimStatus; s != nil && (deleted || done(p)) {
+		c.claims.Add(controller.Key{Namespace: p.Namespace, Name: s.ResourceClaimName})
 	}
 	if !deleted && c.needsWork(p) {
 		c.pods.Add(pod)

@@ -82,9 +82,13 @@ func isScalar(name v1.ResourceName) bool {
 		strings.HasPrefix(string(name), v1.ResourceDefaultNamespacePrefix)
 }
 
+// deviceTotals tells how many devices a node has of a resource that drivers provide, and how many
+// of them are taken; 0: they provide none of it there.
+type deviceTotals func(name v1.ResourceName) (capacity, taken int64)
+
 // score is NodeResourcesFit.Score over any resources. c's own requests have defaults for
-// containers that ask for nothing.
-func (s *scoring) score(c *class, n *nodeInfo) int64 {
+// containers that ask for nothing. devices may be nil: drivers provide nothing.
+func (s *scoring) score(c *class, n *nodeInfo, devices deviceTotals) int64 {
 	if s.plain {
 		return leastAllocated(&c.own, n)
 	}
@@ -103,6 +107,9 @@ func (s *scoring) score(c *class, n *nodeInfo) int64 {
 			need, used = amountOf(c.ownExt, name), n.extUsed(name)
 		}
 		allocatable := n.allocatable(name)
+		if allocatable == 0 && devices != nil {
+			allocatable, used = devices(name)
+		}
 		if allocatable == 0 || need == 0 && isScalar(name) {
 			continue
 		}
@@ -144,9 +151,9 @@ func leastAllocated(own *amounts, n *nodeInfo) int64 {
 
 // balanced is NodeResourcesBalancedAllocation; pods that request none of the resources are not
 // scored.
-func (p *profile) balancedScore(r *request, n *nodeInfo) int64 {
+func (p *profile) balancedScore(r *request, n *nodeInfo, devices deviceTotals) int64 {
 	if p.balanced != nil {
-		return balancedOf(p.balanced, r, n)
+		return balancedOf(p.balanced, r, n, devices)
 	}
 	if r.cpu == 0 && r.memory == 0 {
 		return 0
@@ -170,12 +177,15 @@ func balance(cpu, memory int64, n *nodeInfo) int64 {
 }
 
 // balancedOf is the same over any resources.
-func balancedOf(resources []configv1.ResourceSpec, r *request, n *nodeInfo) int64 {
+func balancedOf(resources []configv1.ResourceSpec, r *request, n *nodeInfo, devices deviceTotals) int64 {
 	var with, without []float64
 	asks := false
 	for _, x := range resources {
 		name := v1.ResourceName(x.Name)
 		need, used, allocatable := r.of(name), n.used(name), n.allocatable(name)
+		if allocatable == 0 && devices != nil {
+			allocatable, used = devices(name)
+		}
 		asks = asks || need > 0
 		if allocatable == 0 || need == 0 && isScalar(name) {
 			continue

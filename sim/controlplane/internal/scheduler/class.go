@@ -65,6 +65,8 @@ type class struct {
 	affinity nodeaffinity.RequiredNodeAffinity
 	// ignored: indexes into request.ext of what keeps the pod off no node.
 	ignored uint64
+	// mapped: indexes into request.ext of what device classes stand behind.
+	mapped uint64
 	// selective: affinity says something.
 	selective bool
 	// named: only nodes of these names can pass, sorted (metadata.name in
@@ -154,6 +156,7 @@ type classTable struct {
 	table    *nodeTable
 	labels   *labelIndex
 	store    *apiserver.Store
+	mapping  classMapping
 
 	byKey map[classKey]*class
 	// cached: those that remember nodes, the longest first.
@@ -166,8 +169,8 @@ type classTable struct {
 
 // newClassTable returns an empty table. It reads services and controllers from
 // the store.
-func newClassTable(ps profiles, table *nodeTable, index *labelIndex, store *apiserver.Store) classTable {
-	return classTable{profiles: ps, table: table, labels: index, store: store, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
+func newClassTable(ps profiles, table *nodeTable, index *labelIndex, store *apiserver.Store, mapping classMapping) classTable {
+	return classTable{profiles: ps, table: table, labels: index, store: store, mapping: mapping, byKey: map[classKey]*class{}, services: map[string]int{}, selectorGen: 1}
 }
 
 // of returns what pods that share p's spec have in common. Pods of one template
@@ -232,6 +235,9 @@ func (cs *classTable) build(by *profile, p *v1.Pod, ls *labelSet) *class {
 	for i, e := range c.request.ext {
 		if by.ignores(e.name) {
 			c.ignored |= 1 << min(i, maxExtended-1)
+		}
+		if cs.mapping[e.name] != nil {
+			c.mapped |= 1 << min(i, maxExtended-1)
 		}
 	}
 	for i := range p.Spec.InitContainers {

@@ -127,7 +127,7 @@ func (cy *cycle) run() result {
 	if onlyNamed && len(c.named) == 0 {
 		return cy.conflict()
 	}
-	if len(cy.pod.Spec.ResourceClaims) > 0 && c.profile.runs(dynamicResources) {
+	if (len(cy.pod.Spec.ResourceClaims) > 0 || c.mapped != 0) && c.profile.runs(dynamicResources) {
 		text, err := cy.preFilterClaims()
 		if err != nil {
 			return cy.broken("PreFilter", err)

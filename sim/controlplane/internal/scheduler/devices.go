@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	dracel "k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 	"k8s.io/utils/ptr"
@@ -40,6 +41,10 @@ type deviceTable struct {
 	byClaim map[types.UID]*resourcev1.AllocationResult
 	// pending are the claims whose allocation is decided and not yet written.
 	pending map[types.UID]bool
+	// mapping are the classes behind extended resources, and extended the claims that were made for
+	// such, by their pod.
+	mapping  classMapping
+	extended map[types.UID]*resourcev1.ResourceClaim
 	// own are the slices of the pools that have one for the node of that name, and
 	// shared those of pools that have one for more than a named node. Nil: to be
 	// made again.
@@ -57,6 +62,7 @@ func newDeviceTable(store *apiserver.Store) deviceTable {
 			AggregatedCapacity:       structured.NewConsumedCapacityCollection(),
 		},
 		byClaim: map[types.UID]*resourcev1.AllocationResult{}, pending: map[types.UID]bool{},
+		mapping: classMapping{}, extended: map[types.UID]*resourcev1.ResourceClaim{},
 	}
 }
 
@@ -102,6 +108,13 @@ func (t *deviceTable) count(a *resourcev1.AllocationResult, take bool) {
 			}
 		}
 	}
+}
+
+// rename has devices taken by a claim that got its UID only now.
+func (t *deviceTable) rename(claim, as types.UID) {
+	t.byClaim[as], t.pending[as] = t.byClaim[claim], t.pending[claim]
+	delete(t.byClaim, claim)
+	delete(t.pending, claim)
 }
 
 // slicesChanged has the slices sorted by node again when they are asked for next.
@@ -161,6 +174,72 @@ func (t *deviceTable) allocate(ctx context.Context, node *v1.Node, claims []*res
 	}
 	//nolint:wrapcheck // The text goes into an event.
 	return a.Allocate(ctx, node, claims)
+}
+
+// totals counts a node's devices of the class behind an extended resource, and those of them that
+// are taken. A selector that can't be evaluated makes it none
+// (noderesources/resource_allocation.go, calculateDRAResourceTotals).
+func (t *deviceTable) totals(node *v1.Node, resource v1.ResourceName) (capacity, taken int64) {
+	class := t.mapping[resource]
+	if class == nil {
+		return 0, 0
+	}
+	for _, s := range t.slicesFor(node.Name) {
+		each := ptr.Deref(s.Spec.PerDeviceNodeSelection, false)
+		if !each && !reaches(node, s.Spec.NodeName, s.Spec.AllNodes, s.Spec.NodeSelector) {
+			continue
+		}
+		for i := range s.Spec.Devices {
+			d := &s.Spec.Devices[i]
+			if each && !reaches(node, d.NodeName, d.AllNodes, d.NodeSelector) {
+				continue
+			}
+			switch ok, err := t.matches(class, s.Spec.Driver, d); {
+			case err != nil:
+				return 0, 0
+			case !ok:
+				continue
+			}
+			capacity++
+			if structured.IsDeviceAllocated(structured.MakeDeviceID(s.Spec.Driver, s.Spec.Pool.Name, d.Name), &t.taken) {
+				taken++
+			}
+		}
+	}
+	return capacity, taken
+}
+
+// reaches reports whether devices can be used on a node.
+func reaches(node *v1.Node, name *string, all *bool, selector *v1.NodeSelector) bool {
+	switch {
+	case ptr.Deref(all, false), name != nil && *name == node.Name:
+		return true
+	case selector == nil:
+		return false
+	}
+	s, err := nodeaffinity.NewNodeSelector(selector)
+	return err == nil && s.Match(node)
+}
+
+// matches reports whether a device is of a class.
+func (t *deviceTable) matches(class *resourcev1.DeviceClass, driver string, d *resourcev1.Device) (bool, error) {
+	for i := range class.Spec.Selectors {
+		if class.Spec.Selectors[i].CEL == nil {
+			continue
+		}
+		compiled := t.cel.GetOrCompile(class.Spec.Selectors[i].CEL.Expression)
+		if compiled.Error != nil {
+			return false, fmt.Errorf("device class %s: %w", class.Name, compiled.Error)
+		}
+		ok, _, err := compiled.DeviceMatches(context.Background(), dracel.Device{Driver: driver, Attributes: d.Attributes, Capacity: d.Capacity})
+		if err != nil {
+			return false, fmt.Errorf("device class %s: %w", class.Name, err)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // classLister implements structured.DeviceClassLister.

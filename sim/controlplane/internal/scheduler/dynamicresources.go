@@ -34,8 +34,12 @@ type claimState struct {
 	available []*nodeaffinity.NodeSelector
 	// unallocated are the claims to be allocated.
 	unallocated []*resourcev1.ResourceClaim
+	// extended is the claim of the pod's extended resources, the last of claims; nil: it asks for
+	// none that drivers could have. variants are what becomes of it on nodes.
+	extended *resourcev1.ResourceClaim
+	variants []*extendedVariant
 	// results are the allocations of unallocated by node.
-	results map[*nodeInfo][]resourcev1.AllocationResult
+	results map[*nodeInfo]nodeAllocation
 	// unavailable are the indexes of claims that some node is no place for.
 	unavailable map[int]bool
 	// nodeText is said of nodes where allocation failed for a reason of its own.
@@ -44,11 +48,20 @@ type claimState struct {
 	err error
 }
 
+// nodeAllocation are the allocations of a pod's unallocated claims on a node.
+type nodeAllocation struct {
+	results []resourcev1.AllocationResult
+	// extended is the claim of extended resources, whose allocation is the last; nil: there is none.
+	extended *extendedVariant
+}
+
 // reservation is what a pod that was placed needs done before it is bound.
 type reservation struct {
 	claims []*resourcev1.ResourceClaim
 	// allocations: of the claim of the same index; nil: it has one.
 	allocations []*resourcev1.AllocationResult
+	// extended: the last claim is that of the pod's extended resources; nil: it is not.
+	extended *extendedVariant
 }
 
 // podClaims returns a pod's claims, or why it has to wait for them
@@ -120,6 +133,12 @@ func (s *Scheduler) onClaim(c *apiserver.Change, deleted bool) {
 	case claim.Status.Allocation != nil || !s.devices.pending[claim.UID]:
 		s.devices.set(claim.UID, claim.Status.Allocation)
 	}
+	if pod := extendedOwner(claim); pod != "" {
+		s.devices.extended[pod] = claim
+		if deleted {
+			delete(s.devices.extended, pod)
+		}
+	}
 	if deleted {
 		return
 	}
@@ -155,6 +174,10 @@ func (cy *cycle) preFilterClaims() (string, error) {
 	if err != nil {
 		return err.Error(), nil
 	}
+	extended := cy.preFilterExtended()
+	if extended != nil {
+		claims = append(claims, extended)
+	}
 	available := make([]*nodeaffinity.NodeSelector, len(claims))
 	var unallocated []*resourcev1.ResourceClaim
 	for i, c := range claims {
@@ -177,7 +200,7 @@ func (cy *cycle) preFilterClaims() (string, error) {
 		}
 		unallocated = append(unallocated, c)
 	}
-	*st = claimState{claims: claims, available: available, unallocated: unallocated, results: map[*nodeInfo][]resourcev1.AllocationResult{}}
+	*st = claimState{claims: claims, available: available, unallocated: unallocated, extended: extended, results: map[*nodeInfo]nodeAllocation{}}
 	return "", nil
 }
 
@@ -211,6 +234,17 @@ func (cy *cycle) filterClaims(n *nodeInfo) verdict {
 	if st.err != nil {
 		return whyNoDevices | unresolvable
 	}
+	unallocated := st.unallocated
+	var variant *extendedVariant
+	if st.extended != nil {
+		if st.extended.Name != unnamed {
+			return whyClaimLeft | unresolvable
+		}
+		if variant = cy.variantFor(n); variant == nil {
+			return 0
+		}
+		unallocated = append(slices.Clone(unallocated[:len(unallocated)-1]), variant.claim)
+	}
 	elsewhere := false
 	for i := range st.claims {
 		if sel := st.available[i]; sel != nil && !sel.Match(n.node) || cy.givenUp(st.claims[i]) {
@@ -220,8 +254,8 @@ func (cy *cycle) filterClaims(n *nodeInfo) verdict {
 			st.unavailable[i], elsewhere = true, true
 		}
 	}
-	if len(st.unallocated) > 0 {
-		results, err := cy.s.devices.allocate(context.Background(), n.node, st.unallocated)
+	if len(unallocated) > 0 {
+		results, err := cy.s.devices.allocate(context.Background(), n.node, unallocated)
 		switch {
 		case errors.Is(err, structured.ErrFailedAllocationOnNode):
 			st.nodeText = cmp.Or(st.nodeText, err.Error())
@@ -229,10 +263,10 @@ func (cy *cycle) filterClaims(n *nodeInfo) verdict {
 		case err != nil:
 			st.err = err
 			return whyNoDevices | unresolvable
-		case len(results) != len(st.unallocated):
+		case len(results) != len(unallocated):
 			return whyNoDevices | unresolvable
 		}
-		st.results[n] = results
+		st.results[n] = nodeAllocation{results, variant}
 	}
 	if elsewhere {
 		return whyClaimElsewhere | unresolvable
@@ -253,6 +287,13 @@ func (cy *cycle) postFilterClaims() string {
 		cy.s.deallocate(c)
 		return "deallocation of ResourceClaim completed"
 	}
+	if left := cy.claims.extended; left != nil && left.Name != unnamed {
+		cy.s.requests.add(func(ctx context.Context) {
+			// If it fails the pod's next try finds it again.
+			_ = cy.s.deleteExtended(ctx, left)
+		})
+		return "deletion of ResourceClaim completed"
+	}
 	return "still not schedulable"
 }
 
@@ -271,7 +312,7 @@ func (s *Scheduler) deallocate(claim *resourcev1.ResourceClaim) {
 func (cy *cycle) scoreClaims(feasible []*nodeInfo, totals []int64) {
 	best, raw := int64(0), make([]int64, len(feasible))
 	for k, n := range feasible {
-		results := cy.claims.results[n]
+		results := cy.claims.results[n].results
 		for _, c := range cy.claims.claims {
 			a := c.Status.Allocation
 			if a == nil && len(results) > 0 {
@@ -310,8 +351,19 @@ func (cy *cycle) reserve(n *nodeInfo) *reservation {
 	if cy.claims == nil || len(cy.claims.claims) == 0 {
 		return nil
 	}
-	r := &reservation{claims: cy.claims.claims, allocations: make([]*resourcev1.AllocationResult, len(cy.claims.claims))}
-	results := cy.claims.results[n]
+	found := cy.claims.results[n]
+	r := &reservation{claims: slices.Clone(cy.claims.claims), extended: found.extended}
+	switch last := len(r.claims) - 1; {
+	case cy.claims.extended == nil:
+	case r.extended != nil:
+		r.claims[last] = r.extended.claim
+	case last == 0:
+		return nil // device plugins have it all
+	default:
+		r.claims = r.claims[:last]
+	}
+	r.allocations = make([]*resourcev1.AllocationResult, len(r.claims))
+	results := found.results
 	for i, c := range r.claims {
 		if c.Status.Allocation != nil || len(results) == 0 {
 			continue
@@ -345,8 +397,20 @@ func (s *Scheduler) preBindClaims(ctx context.Context, a *assumption) error {
 		if resourceclaim.IsReservedForPod(a.pod, c, false) {
 			continue
 		}
+		extended := a.reserved.extended != nil && i == len(a.reserved.claims)-1
+		if extended {
+			if err := s.createExtended(ctx, a.reserved); err != nil {
+				return err
+			}
+			c = a.reserved.claims[i]
+		}
 		if err := s.bindClaim(ctx, a.pod, c, a.reserved.allocations[i]); err != nil {
 			return err
+		}
+		if extended {
+			if err := s.tellExtended(ctx, a.pod, a.reserved); err != nil {
+				return err
+			}
 		}
 	}
 	return waitForDevices(ctx, s, a)
@@ -417,6 +481,13 @@ func (s *Scheduler) unreserve(ctx context.Context, a *assumption) {
 				s.devices.set(c.UID, is.Status.Allocation)
 				s.moved(event{kind: deviceChange})
 			}
+		}
+		if a.reserved.extended != nil && i == len(a.reserved.claims)-1 {
+			if is != nil {
+				// If it fails the pod's next try finds it again.
+				_ = s.deleteExtended(ctx, is)
+			}
+			continue
 		}
 		if is == nil || is.Status.Allocation == nil || !resourceclaim.IsReservedForPod(a.pod, is, false) {
 			continue

@@ -39,6 +39,8 @@ type event struct {
 	oldPod  *v1.Pod // of a change of labels
 	// claim and oldClaim: of resourceClaimChange.
 	claim, oldClaim *resourcev1.ResourceClaim
+	// class and oldClass: of deviceChange, if it is a class that came or changed.
+	class, oldClass *resourcev1.DeviceClass
 	// volumeClaim: of claimChange.
 	volumeClaim *v1.PersistentVolumeClaim
 	// freed: of podShrunk: what the pod asks for less than before.
@@ -70,7 +72,7 @@ func (s *Scheduler) moved(ev event) {
 		if ev.kind == denominated && q.priority > corev1helper.PodPriority(ev.pod) {
 			continue
 		}
-		if (ev.kind == resourceClaimChange || ev.kind == deviceChange) && q.rejectors&dynamicResources == 0 {
+		if ev.kind == resourceClaimChange && q.rejectors&dynamicResources == 0 || ev.kind == deviceChange && q.rejectors&(dynamicResources|nodeResourcesFit) == 0 {
 			continue
 		}
 		p := s.podOf(q)
@@ -123,7 +125,7 @@ func (s *Scheduler) helps(ev *event, by plugins, p *v1.Pod, c *class, ls *labelS
 	case volumeSpaceChange:
 		return by&volumeBinding != 0
 	case deviceChange:
-		return by&dynamicResources != 0
+		return by&dynamicResources != 0 || by&nodeResourcesFit != 0 && ev.class != nil && classHelps(&c.request, ev.class, ev.oldClass)
 	case nodeChange:
 		return s.nodeHelps(ev, by, c)
 	case nodeDelete:
@@ -190,7 +192,7 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 	if by&(volumeBinding|volumeZone) != 0 && (old == nil || !sameLabels(old.Labels, n.node.Labels)) {
 		return true
 	}
-	if by&nodeResourcesFit != 0 && fitsEmpty(&c.request, n) && (old == nil || grew(&c.request, old, n)) {
+	if by&nodeResourcesFit != 0 && fitsEmpty(c, n) && (old == nil || c.delegated(n) != 0 || grew(&c.request, old, n)) {
 		return true
 	}
 	if by&podTopologySpread != 0 && domainsChanged(c.hard, old, n.node) {
@@ -205,8 +207,8 @@ func (s *Scheduler) nodeHelps(ev *event, by plugins, c *class) bool {
 
 // fitsEmpty reports whether the node would do if nothing else ran there: that is
 // all that the hint asks (noderesources/fit.go, isFit).
-func fitsEmpty(r *request, n *nodeInfo) bool {
-	return fits(r, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}, 0) == 0
+func fitsEmpty(c *class, n *nodeInfo) bool {
+	return fits(&c.request, &nodeInfo{alloc: n.alloc, allocExt: n.allocExt, maxPods: n.maxPods}, c.delegated(n)) == 0
 }
 
 // domainsChanged reports whether a node that came or changed is another one for

@@ -44,11 +44,12 @@ const (
 	whyVolumeGone
 	whyVolumeZone
 	whyFeatures
+	whyClaimLeft
 
 	whyDevicesFailBit = 16
 
-	whyExtended  = 26
-	maxExtended  = 36
+	whyExtended  = 27
+	maxExtended  = 35
 	unresolvable = verdict(1 << 63) // removing pods from the node would not help
 )
 
@@ -107,6 +108,8 @@ func reasonText(c *class, bit int) string {
 		return "node(s) had no available volume zone"
 	case whyFeatures:
 		return "node(s) didn't match Pod's required features"
+	case whyClaimLeft:
+		return "cannot schedule extended resource claim"
 	}
 	return "Insufficient " + string(c.request.ext[bit-whyExtended].name)
 }
@@ -150,7 +153,7 @@ func (v verdict) plugins() plugins {
 	set(whyVolumeNode|whyNoVolume|whyNoSpace|whyVolumeGone, volumeBinding)
 	set(whyVolumeZone, volumeZone)
 	set(whyFeatures, nodeDeclaredFeatures)
-	set(whyClaimElsewhere|whyNoDevices|whyDevicesFail, dynamicResources)
+	set(whyClaimElsewhere|whyNoDevices|whyDevicesFail|whyClaimLeft, dynamicResources)
 	return p
 }
 
@@ -177,10 +180,11 @@ func filterNode(c *class, n *nodeInfo) verdict {
 	if !p.runs(nodeResourcesFit) {
 		return 0
 	}
-	return fits(&c.request, n, c.ignored)
+	return fits(&c.request, n, c.ignored|c.delegated(n))
 }
 
-// fits is NodeResourcesFit.Filter. ignored are indexes of other resources that don't count.
+// fits is NodeResourcesFit.Filter. ignored are indexes of other resources that don't count: which
+// the profile leaves out, or drivers have to provide.
 func fits(r *request, n *nodeInfo, ignored uint64) verdict {
 	var v verdict
 	if n.pods+1 > n.maxPods {

@@ -130,6 +130,15 @@ func isExtendedName(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)
 }
 
+// scoresAny reports whether one of the resources that nodes are scored by has a device class.
+func (p *profile) scoresAny(m classMapping) bool {
+	if len(m) == 0 || p.fit.plain && p.balanced == nil {
+		return false
+	}
+	mapped := func(r configv1.ResourceSpec) bool { return m[v1.ResourceName(r.Name)] != nil }
+	return slices.ContainsFunc(p.fit.resources, mapped) || slices.ContainsFunc(p.balanced, mapped)
+}
+
 // profiles are all of them, the first of which also stands for pods of no profile: those that
 // others have placed.
 type profiles []*profile

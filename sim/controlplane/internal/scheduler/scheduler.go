@@ -128,7 +128,7 @@ func New(opts Options) *Scheduler {
 	s.started = s.l.UnixNano()
 	s.table = newNodeTable()
 	s.labels = newLabelIndex(&s.table, s.store)
-	s.classes = newClassTable(s.profiles, &s.table, &s.labels, s.store)
+	s.classes = newClassTable(s.profiles, &s.table, &s.labels, s.store, s.devices.mapping)
 	s.timer = opts.Group.NewTimer("kube-scheduler", s.step)
 	s.flusher = opts.Group.NewTimer("kube-scheduler flush", s.flush)
 	s.requests = pump{group: opts.Group, name: "kube-scheduler request"}
@@ -141,6 +141,12 @@ func New(opts Options) *Scheduler {
 	}
 	for _, c := range apiserver.Objects[*resourcev1.ResourceClaim](s.store, apiserver.KindResourceClaim) {
 		s.devices.set(c.UID, c.Status.Allocation)
+		if pod := extendedOwner(c); pod != "" {
+			s.devices.extended[pod] = c
+		}
+	}
+	for _, c := range apiserver.Objects[*resourcev1.DeviceClass](s.store, apiserver.KindDeviceClass) {
+		s.onDeviceClass(c, nil)
 	}
 	for _, n := range apiserver.Objects[*storagev1.CSINode](s.store, apiserver.KindCSINode) {
 		s.volumes.onCSINode(n, nil)
@@ -199,10 +205,20 @@ func (s *Scheduler) onChange(c apiserver.Change) {
 		s.volumes.onStorage(&c)
 	case apiserver.KindResourceClaim:
 		s.onClaim(&c, c.Type == watch.Deleted)
-	case apiserver.KindResourceSlice, apiserver.KindDeviceClass:
+	case apiserver.KindResourceSlice:
 		s.devices.slicesChanged()
 		if c.Type != watch.Deleted {
 			s.moved(event{kind: deviceChange})
+		}
+	case apiserver.KindDeviceClass:
+		s.devices.slicesChanged()
+		class, _ := c.New.(*resourcev1.DeviceClass)
+		old, _ := c.Old.(*resourcev1.DeviceClass)
+		if c.Type == watch.Deleted {
+			s.onDeviceClass(nil, class)
+		} else {
+			s.onDeviceClass(class, old)
+			s.moved(event{kind: deviceChange, class: class, oldClass: old})
 		}
 	case apiserver.KindNamespace:
 		if c.Type == watch.Modified && !sameLabels(c.New.GetLabels(), c.Old.GetLabels()) {

@@ -42,7 +42,7 @@ func (cy *cycle) entry(n *nodeInfo) *entry {
 	*e = entry{gen: n.gen, why: filterNode(cy.c, n), imageGen: cy.s.table.imageGen - 1}
 	if e.why == 0 {
 		p := cy.c.profile
-		e.fit, e.balanced = int8(p.fit.score(cy.c, n)), int8(p.balancedScore(&cy.c.request, n))
+		e.fit, e.balanced = int8(p.fit.score(cy.c, n, nil)), int8(p.balancedScore(&cy.c.request, n, nil))
 		e.taints = int16(intolerable(n.node.Spec.Taints, cy.c.prefer))
 		if cy.c.preferred != nil {
 			e.preferred = int32(cy.c.preferred.Score(n.node))
@@ -128,9 +128,15 @@ func (cy *cycle) score(feasible []*nodeInfo) []int64 {
 	cy.setImages()
 	var mostTaints, mostPreferred int64
 	w := &cy.c.profile.weights
+	devices := cy.c.profile.scoresAny(cy.s.devices.mapping)
 	for i, n := range feasible {
 		e := cy.entry(n)
-		totals[i] = w.fit*int64(e.fit) + w.balanced*int64(e.balanced) + w.images*cy.imageLocality(n, e)
+		fit, balanced := int64(e.fit), int64(e.balanced)
+		if devices { // which are not the node's alone: not remembered
+			of := func(name v1.ResourceName) (int64, int64) { return cy.s.devices.totals(n.node, name) }
+			fit, balanced = cy.c.profile.fit.score(cy.c, n, of), cy.c.profile.balancedScore(&cy.c.request, n, of)
+		}
+		totals[i] = w.fit*fit + w.balanced*balanced + w.images*cy.imageLocality(n, e)
 		raw[i] = rawScores{taints: int64(e.taints), preferred: int64(e.preferred)}
 		mostTaints, mostPreferred = max(mostTaints, raw[i].taints), max(mostPreferred, raw[i].preferred)
 	}
