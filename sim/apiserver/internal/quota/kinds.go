@@ -6,6 +6,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
@@ -212,4 +213,47 @@ func claimInClass(claim *v1.PersistentVolumeClaim, s v1.ScopedResourceSelectorRe
 		return selects(s, "")
 	}
 	return slices.ContainsFunc(names, func(n string) bool { return selects(s, n) })
+}
+
+// deviceEvaluator measures claims of devices by their classes. Of alternatives the most of each class
+// counts, and of all devices that fit as many as a claim can get. That a class stands behind an
+// extended resource is not looked at: only pods count for such
+// (pkg/quota/v1/evaluator/core/resource_claims.go).
+func deviceEvaluator(e Evaluator) Evaluator {
+	e.resources = func(n v1.ResourceName) bool { return strings.HasSuffix(string(n), v1.ResourceClaimsPerClass) }
+	e.updates = func(_, _ kind.Object, sub string) bool { return sub == "" }
+	e.more = func(obj kind.Object, _ time.Time) v1.ResourceList {
+		devices := map[string]int64{}
+		for _, r := range obj.(*resourcev1.ResourceClaim).Spec.Devices.Requests {
+			if r.Exactly != nil {
+				devices[r.Exactly.DeviceClassName] += mostDevices(r.Exactly.AllocationMode, r.Exactly.Count)
+				continue
+			}
+			most := map[string]int64{}
+			for i := range r.FirstAvailable {
+				s := &r.FirstAvailable[i]
+				most[s.DeviceClassName] = max(most[s.DeviceClassName], mostDevices(s.AllocationMode, s.Count))
+			}
+			for _, class := range fields.SortedKeys(most) {
+				devices[class] += most[class]
+			}
+		}
+		out := v1.ResourceList{}
+		for _, class := range fields.SortedKeys(devices) {
+			out[v1.ResourceName(class+v1.ResourceClaimsPerClass)] = *resource.NewQuantity(devices[class], resource.DecimalSI)
+		}
+		return out
+	}
+	return e
+}
+
+// mostDevices is how many devices a request can get.
+func mostDevices(mode resourcev1.DeviceAllocationMode, count int64) int64 {
+	switch mode {
+	case resourcev1.DeviceAllocationModeExactCount:
+		return count
+	case resourcev1.DeviceAllocationModeAll:
+		return resourcev1.AllocationResultsMaxSize
+	}
+	return 0
 }

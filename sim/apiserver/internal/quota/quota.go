@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -37,6 +38,9 @@ type Evaluator struct {
 // Of returns the evaluator of a kind.
 func Of(in *kind.Info) Evaluator {
 	e := Evaluator{counted: []v1.ResourceName{countName(in.GroupResource())}}
+	if in.Group == resourcev1.GroupName && in.Resource == "resourceclaims" {
+		return deviceEvaluator(e)
+	}
 	if in.Group != "" {
 		return e
 	}
