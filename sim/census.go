@@ -302,17 +302,30 @@ func (t *censusTaker) loop(n *Node) {
 	}
 	for _, w := range n.l.Waiting() {
 		t.out.Tasks++
-		if w.For > 4*time.Minute && w.Name != "kubelet" && (w.Group == "kubelet" || w.Group == "daemon") {
+		if w.For > 4*time.Minute && !waitsForLong(w.Name) && (w.Group == "kubelet" || w.Group == "daemon") {
 			t.leak(n, "task", fmt.Sprintf("%s of group %s, waiting for %s %s since %s", w.Name, w.Group, w.Kind, w.On, w.For), "")
 		}
 	}
 }
 
+// waitsForLong reports whether tasks of a name wait for as long as there is what they follow: the kubelet's
+// own loop, and the streams of plugins.
+func waitsForLong(name string) bool {
+	return name == "kubelet" || name == "device-plugin" || name == "dra-health"
+}
+
 // keptByDesign are the places of what is kept for a while, or in bounded number:
-// a kubelet's reasons; keys that a controller looks at again later; the scheduler's
-// classes; and what was recorded just now.
+// a kubelet's reasons; what ran when it started (containerRunningSet of
+// cm/devicemanager); who had a node's devices, until the next pod that wants some
+// (UpdateAllocatedDevices there); keys that a controller looks at again later; the
+// scheduler's classes; and what was recorded just now.
 func keptByDesign(at string) bool {
-	return strings.HasSuffix(at, ".reasons.byKey") || strings.HasSuffix(at, ".waiting") || at == "[].classes.byKey" || at == "[].recorder.byKey"
+	for _, end := range [...]string{".reasons.byKey", ".containers.ranBefore", ".allocation.o.Handlers[].providers[].pods", ".waiting"} {
+		if strings.HasSuffix(at, end) {
+			return true
+		}
+	}
+	return at == "[].classes.byKey" || at == "[].recorder.byKey"
 }
 
 type leakVisit struct {
