@@ -43,6 +43,10 @@ func TestRestore(t *testing.T) {
 	if got, _ := r.Get("uid", "c"); got.String() != "1" || r.Default().String() != "0,2-3" || r.Len() != 1 {
 		t.Errorf("restored %s, default %s", got, r.Default())
 	}
+	unsigned := files{"/k/" + File: []byte(`{"policyName":"static","defaultCpuSet":"0,2-3","entries":{"uid":{"c":"1"}}}`)}
+	if r, err = New(unsigned, "/k", "static"); err != nil || r.Len() != 1 {
+		t.Errorf("without a checksum: %v, %v", r, err)
+	}
 	const tail = `, please drain this node and delete the CPU manager checkpoint file "/k/cpu_manager_state" before restarting Kubelet`
 	for _, tc := range []struct{ policy, from, to, want string }{
 		{"none", "", "", `configured policy "none" differs from state checkpoint policy "static"`},
