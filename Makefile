@@ -16,6 +16,8 @@ FUZZTIME ?= 10s
 # How long `make soak` lasts.
 SOAK     ?= 10m
 KILLS    ?= 20
+# How often `make devices` kills.
+ROUNDS   ?= 12
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./ground/loop/... ./sim ./sim/facade ./scale ./scenarios/... ./cmd/... ./fakecri/server/... ./fakecri/fakecritest ./kubelet/real/... \
 	./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./conformance/...
@@ -37,7 +39,7 @@ RELEASEFLAGS  = -trimpath -tags grpcnotrace -ldflags '-s -w'
 GOLANGCI = v2.15.0
 SOURCES   = cmd conformance docs fakecri ground hack kubelet scale scenarios sim up
 
-.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak csi verify cross release-check clean
+.PHONY: all build actor conformance conformance-containerd2 conformance-fakecri day demo test lint golangci loc race elision bumps clients seeds bench fuzz soak csi devices verify cross release-check clean
 
 all: build
 
@@ -149,6 +151,9 @@ fuzz: ## every fuzz target for a short while
 
 soak: ## ten static pods on containerd, with the kubelet killed in between; SOAK=10m is how long (needs root)
 	@hack/soak.sh $(SOAK) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
+
+devices: build ## the kubelet and Kubernetes' own device plugin and DRA driver killed while pods with devices come and go (root; hack/devices.sh says what it needs)
+	@hack/devices.sh $(ROUNDS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 csi: build ## the kubelet killed while pods with claims of a CSI driver come and go; KILLS=20 is how often (needs root)
 	@hack/csi.sh $(KILLS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
