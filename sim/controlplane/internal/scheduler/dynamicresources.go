@@ -290,7 +290,7 @@ func (cy *cycle) postFilterClaims() string {
 	if left := cy.claims.extended; left != nil && left.Name != unnamed {
 		cy.s.requests.add(func(ctx context.Context) {
 			// If it fails the pod's next try finds it again.
-			_ = cy.s.deleteExtended(ctx, left)
+			_ = deleteExtended(ctx, cy.s.opts.API, left)
 		})
 		return "deletion of ResourceClaim completed"
 	}
@@ -408,7 +408,7 @@ func (s *Scheduler) preBindClaims(ctx context.Context, a *assumption) error {
 			return err
 		}
 		if extended {
-			if err := s.tellExtended(ctx, a.pod, a.reserved); err != nil {
+			if err := tellExtended(ctx, s.opts.API, a.pod, a.reserved); err != nil {
 				return err
 			}
 		}
@@ -485,7 +485,7 @@ func (s *Scheduler) unreserve(ctx context.Context, a *assumption) {
 		if a.reserved.extended != nil && i == len(a.reserved.claims)-1 {
 			if is != nil {
 				// If it fails the pod's next try finds it again.
-				_ = s.deleteExtended(ctx, is)
+				_ = deleteExtended(ctx, s.opts.API, is)
 			}
 			continue
 		}

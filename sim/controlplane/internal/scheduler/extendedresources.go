@@ -254,7 +254,7 @@ func (s *Scheduler) createExtended(ctx context.Context, r *reservation) error {
 
 // tellExtended has the pod's status say which container gets the devices of which request
 // (patchPodExtendedResourceClaimStatus).
-func (s *Scheduler) tellExtended(ctx context.Context, pod *v1.Pod, r *reservation) error {
+func tellExtended(ctx context.Context, api *apiserver.Component, pod *v1.Pod, r *reservation) error {
 	if len(r.extended.mappings) == 0 {
 		return fmt.Errorf("nil or empty request mappings, no update of pod %s/%s ExtendedResourceClaimStatus", pod.Namespace, pod.Name)
 	}
@@ -262,30 +262,30 @@ func (s *Scheduler) tellExtended(ctx context.Context, pod *v1.Pod, r *reservatio
 	status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{
 		RequestMappings: r.extended.mappings, ResourceClaimName: r.claims[len(r.claims)-1].Name,
 	}
-	if err := controller.PatchPodStatus(ctx, s.opts.API, pod, &status); err != nil {
+	if err := controller.PatchPodStatus(ctx, api, pod, &status); err != nil {
 		return fmt.Errorf("update pod %s/%s ExtendedResourceClaimStatus: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
 }
 
 // deleteExtended deletes a claim that the scheduler made (deleteClaim).
-func (s *Scheduler) deleteExtended(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+func deleteExtended(ctx context.Context, api *apiserver.Component, claim *resourcev1.ResourceClaim) error {
 	key := controller.KeyOf(claim)
 	for try := 1; ; try++ {
 		next := claim.DeepCopy()
 		next.Finalizers = slices.DeleteFunc(next.Finalizers, func(f string) bool { return f == resourcev1.Finalizer })
-		_, err := controller.Update(ctx, s.opts.API, next, "")
+		_, err := controller.Update(ctx, api, next, "")
 		if err == nil {
 			break
 		}
 		if !apierrors.IsConflict(err) || try == conflictTries {
 			return fmt.Errorf("update resourceclaim %s: %w", key, err)
 		}
-		if claim, err = controller.Get[*resourcev1.ResourceClaim](ctx, s.opts.API, apiserver.KindResourceClaim, key); err != nil {
+		if claim, err = controller.Get[*resourcev1.ResourceClaim](ctx, api, apiserver.KindResourceClaim, key); err != nil {
 			return fmt.Errorf("get resourceclaim %s: %w", key, err)
 		}
 	}
-	if err := controller.Delete(ctx, s.opts.API, claim, metav1.DeleteOptions{}); err != nil {
+	if err := controller.Delete(ctx, api, claim, metav1.DeleteOptions{}); err != nil {
 		return fmt.Errorf("delete resourceclaim %s: %w", key, err)
 	}
 	return nil
