@@ -84,9 +84,9 @@ func Explore(t *testing.T, e Exploration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Errorf("drydocktest: the invariant does not hold after these mishaps (%d of %d, of the plan of seed %d):\n\t%s\n\trepeat it by\n\t%s='%s' go test -run '%s' -v .\n%s",
+	t.Errorf("drydocktest: the invariant does not hold after these mishaps (%d of %d, of the plan of seed %d):\n\t%s\n\trepeat it by\n\t%s='%s' go test -run '%s' -v .%s\n%s",
 		len(plan.Mishaps), whole, plan.Seed, strings.ReplaceAll(strings.TrimPrefix(plan.String(), fmt.Sprintf("seed %d: ", plan.Seed)), "; ", "\n\t"),
-		repeatVar, line, pattern(t.Name()), failures(output))
+		repeatVar, line, pattern(t.Name()), flagsOf(os.Args[1:]), failures(output))
 }
 
 // search tries seeds until one fails. It returns the plan of the lowest seed that did.
@@ -186,6 +186,14 @@ func (e *Exploration) try(t *testing.T, p *Plan) {
 		time.Sleep(e.Repair)
 		e.Invariant(t, c)
 	})
+}
+
+// flagsOf are the test's own flags, as they follow the package of go test.
+func flagsOf(args []string) (out string) {
+	for _, arg := range ownFlags(args) {
+		out += " " + arg
+	}
+	return out
 }
 
 // failures are the lines of a test's output that say what failed, and a few around.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
 	"testing"
 	"time"
 
@@ -19,8 +22,7 @@ import (
 	"github.com/drydock-sim/drydock/drydocktest"
 )
 
-// bugs has Explore look for the bugs of TestExploreFindsBugs, each of which takes a minute
-// or so.
+// bugs has Explore look for planted bugs, each of which takes a minute or so.
 var bugs = flag.Bool("bugs", false, "look for planted bugs")
 
 // exploration looks for what goes wrong with an operator's shops.
@@ -144,14 +146,61 @@ var planted = map[string]func(r *Reconciler) reconcile.Reconciler{
 	},
 }
 
-// TestExploreFindsBugs finds each of the planted bugs.
-func TestExploreFindsBugs(t *testing.T) {
+// TestPlanted looks for one of the planted bugs, and fails when it has found it.
+func TestPlanted(t *testing.T) {
 	if !*bugs {
-		t.Skip("takes minutes: use -bugs")
+		t.Skip("fails: see TestExploreFindsBugs")
 	}
 	for name, with := range planted {
 		t.Run(name, func(t *testing.T) {
 			drydocktest.Explore(t, exploration(func(c *drydocktest.Cluster) { startPlanted(c, with) }))
+		})
+	}
+}
+
+// TestSound is the operator as it should be, under a plan that the environment has.
+func TestSound(t *testing.T) {
+	if os.Getenv(repeat) == "" {
+		t.Skip("has no plan")
+	}
+	drydocktest.Explore(t, exploration(func(c *drydocktest.Cluster) { startManager(c, Options{}) }))
+}
+
+// repeat is the variable that has a plan repeated.
+const repeat = "DRYDOCK_EXPLORE"
+
+// found is the line that repeats what was found.
+var found = regexp.MustCompile(repeat + `='([^']*)' go test`)
+
+// TestExploreFindsBugs: each of the planted bugs is found within 200 seeds, the line that is
+// printed repeats it, and the operator without the bug passes under the same plan.
+func TestExploreFindsBugs(t *testing.T) {
+	if !*bugs {
+		t.Skip("takes minutes: use -bugs")
+	}
+	run := func(test, plan string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+test, "-test.v", "-test.timeout=30m", "-bugs")
+		if cmd.Env = os.Environ(); plan != "" {
+			cmd.Env = append(cmd.Env, repeat+"="+plan)
+		}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for name := range planted {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			out, err := run("^TestPlanted$/^"+name+"$", "")
+			line := found.FindStringSubmatch(out)
+			if err == nil || line == nil {
+				t.Fatalf("not found: %v\n%s", err, out)
+			}
+			t.Logf("found in %v: %s", time.Since(began).Round(time.Second), line[1])
+			if out, err := run("^TestPlanted$/^"+name+"$", line[1]); err == nil {
+				t.Errorf("the line doesn't repeat it:\n%s", out)
+			}
+			if out, err := run("^TestSound$", line[1]); err != nil {
+				t.Errorf("the sound operator fails, too: %v\n%s", err, out)
+			}
 		})
 	}
 }
