@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/drydock-sim/drydock/up"
 )
 
 const runtimeModule = "sigs.k8s.io/controller-runtime"
@@ -23,20 +21,17 @@ type suite struct {
 	bare bool
 }
 
-// inBubbles run in a bubble, inRealTime against a cluster at a socket.
-var (
-	inBubbles  = []suite{{pkg: "pkg/client"}, {pkg: "pkg/cluster"}, {pkg: "pkg/source", bare: true}, {pkg: "pkg/controller/controllerutil"}}
-	inRealTime = []suite{{pkg: "pkg/client"}, {pkg: "pkg/cache"}, {pkg: "pkg/builder"}, {pkg: "pkg/controller/controllerutil"}}
-)
+// inBubbles are the suites that are run.
+var inBubbles = []suite{{pkg: "pkg/client"}, {pkg: "pkg/cluster"}, {pkg: "pkg/source", bare: true}, {pkg: "pkg/controller/controllerutil"}}
 
 // ran is how many specs a suite says it ran.
 var ran = regexp.MustCompile(`Ran (\d+) of (\d+) Specs`)
 
 // run runs a suite in a directory of its module.
-func (s *suite) run(t *testing.T, dir string, env ...string) {
+func (s *suite) run(t *testing.T, dir string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-v", "-count=1", "-mod=mod", "./"+s.pkg)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	found := ran.FindSubmatch(out)
 	if err != nil || found == nil || string(found[1]) == "0" {
@@ -111,27 +106,6 @@ func TestInBubbles(t *testing.T) {
 		t.Run(s.pkg, func(t *testing.T) {
 			s.addMain(t, dir)
 			s.run(t, dir)
-		})
-	}
-}
-
-// TestInRealTime: unmodified suites run against a cluster that listens.
-func TestInRealTime(t *testing.T) {
-	dir := module(t)
-	for _, s := range inRealTime {
-		t.Run(s.pkg, func(t *testing.T) {
-			cluster, err := up.Start(t.Context(), up.Options{NoControlPlane: s.bare})
-			if err != nil {
-				t.Fatal(err)
-			}
-			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			if err := cluster.WriteKubeconfig(kubeconfig, "drydock"); err != nil {
-				t.Fatal(err)
-			}
-			s.run(t, dir, "USE_EXISTING_CLUSTER=true", "KUBECONFIG="+kubeconfig)
-			if err := cluster.Stop(); err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }
