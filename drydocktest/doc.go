@@ -38,6 +38,8 @@
 //   - pump.go: the time of the cluster follows that of the bubble
 //   - door.go: requests on their way to the API, answers and events on theirs back
 //   - transport.go: the clients' side; requests.go: what was asked for
+//   - serve.go: webhooks and other servers, which have no sockets either
+//   - suite.go: whole suites, and specs of other runners
 //   - client.go: a client for the test's own requests
 //   - procs.go: what runs beside the test, its ends and its crashes
 //   - api.go, nodes.go: what goes wrong
