@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -113,23 +114,24 @@ func TestWatchFaults(t *testing.T) {
 // TestCrash: a process that is killed sends nothing more, and is started anew.
 func TestCrash(t *testing.T) {
 	Run(t, Options{}, func(t *testing.T, c *Cluster) {
-		starts, last := 0, error(nil)
+		var starts atomic.Int64
+		last := make(chan error, 1)
 		c.Go("writer", func(ctx context.Context) error {
-			starts++
+			n := starts.Add(1)
 			maps := kubernetes.NewForConfigOrDie(c.Config("writer")).CoreV1().ConfigMaps("default")
-			if starts > 1 {
-				<-ctx.Done()
+			<-ctx.Done()
+			if n > 1 {
 				return ctx.Err()
 			}
-			<-ctx.Done()
-			_, last = maps.Create(context.WithoutCancel(ctx), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "too-late"}}, metav1.CreateOptions{})
+			_, err := maps.Create(context.WithoutCancel(ctx), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "too-late"}}, metav1.CreateOptions{})
+			last <- err
 			return errors.New("nobody hears of it")
 		})
 		time.Sleep(time.Minute)
 		c.Crash("writer")
 		time.Sleep(time.Minute)
-		if starts != 2 || !errors.Is(last, errKilled) {
-			t.Errorf("%d starts, %v", starts, last)
+		if err := <-last; starts.Load() != 2 || !errors.Is(err, errKilled) {
+			t.Errorf("%d starts, %v", starts.Load(), err)
 		}
 		_, err := kubernetes.NewForConfigOrDie(c.Config("other")).CoreV1().ConfigMaps("default").Get(t.Context(), "too-late", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,10 +24,10 @@ func TestAnInformerInVirtualTime(t *testing.T) {
 	var hashes []uint64
 	for range 2 {
 		Run(t, Options{Nodes: 2, Seed: 7}, func(t *testing.T, c *Cluster) {
-			updates := 0
+			var updates atomic.Int64
 			c.Go("watcher", func(ctx context.Context) error {
 				factory := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(c.Config("watcher")), 0)
-				_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates++ }})
+				_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) { updates.Add(1) }})
 				if err != nil {
 					return err
 				}
@@ -44,8 +45,8 @@ func TestAnInformerInVirtualTime(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			c.Expect(t, `restarts("default/crashes") >= 10`)
-			if updates < 20 {
-				t.Errorf("%d updates were seen", updates)
+			if n := updates.Load(); n < 20 {
+				t.Errorf("%d updates were seen", n)
 			}
 			hashes = append(hashes, c.Hash())
 		})
