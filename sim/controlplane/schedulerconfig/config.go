@@ -45,6 +45,9 @@ func (p *Profile) Runs(point Point, plugin string) bool {
 	return slices.Contains(p.points[point], plugin)
 }
 
+// Scores reports whether any plugin scores nodes.
+func (p *Profile) Scores() bool { return len(p.points[Score]) > 0 }
+
 // Weight returns what a plugin's scores are multiplied by; 0 when it scores nothing.
 func (p *Profile) Weight(plugin string) int64 {
 	if !p.Runs(Score, plugin) {

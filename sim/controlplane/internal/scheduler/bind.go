@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -102,15 +103,26 @@ func (b binding) wait(ctx context.Context) error {
 		err := s.volumes.preBindVolumes(ctx, a)
 		s.volumes.unreserveVolumes(a.volumes) // the objects say it now, or it is not so
 		if err != nil {
-			return fmt.Errorf("running PreBind plugin %q: %w", "VolumeBinding", err)
+			return fmt.Errorf("running PreBind plugin %q: %w", "VolumeBinding", cause(err))
 		}
 	}
 	if a.reserved != nil {
 		if err := s.preBindClaims(ctx, a); err != nil {
-			return fmt.Errorf("running PreBind plugin %q: %w", "DynamicResources", err)
+			return fmt.Errorf("running PreBind plugin %q: %w", "DynamicResources", cause(err))
 		}
 	}
 	return nil
+}
+
+// errPreempted is why a pod gave up its waiting.
+var errPreempted = errors.New("preempted by DefaultPreemption")
+
+// cause is why a plugin failed: nothing but a preemption ends its context (context.Cause).
+func cause(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errPreempted
+	}
+	return err
 }
 
 // bind asks the API to bind the pod where it was placed (DefaultBinder).

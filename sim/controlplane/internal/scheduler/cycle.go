@@ -198,6 +198,9 @@ func (cy *cycle) named() []*nodeInfo {
 func (cy *cycle) feasible(nodes []*nodeInfo) ([]*nodeInfo, []verdict) {
 	s := cy.s
 	want := feasibleToFind(len(nodes), cy.c.profile.percentageOfNodes)
+	if !cy.c.profile.scores {
+		want = min(want, 1)
+	}
 	out, seen := s.feasibleScratch[:0], s.seenScratch[:0]
 	s.refused = s.refused[:0]
 	entries := cy.c.entries

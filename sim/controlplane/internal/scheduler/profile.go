@@ -22,8 +22,10 @@ type profile struct {
 	gates, claimGates bool
 	// deallocates and preempts are the post-filters that run.
 	deallocates, preempts bool
-	weights               weights
-	percentageOfNodes     int
+	// scores: some plugin scores nodes. Without any the first node will do that takes the pod.
+	scores            bool
+	weights           weights
+	percentageOfNodes int
 
 	minCandidatePercent, minCandidates int
 	// hardPodAffinityWeight is what required affinity of pods to others counts for in the
@@ -61,6 +63,7 @@ func newProfile(p *schedulerconfig.Profile) *profile {
 		filters: filtersOf(p),
 		gates:   p.Runs(schedulerconfig.PreEnqueue, schedulerconfig.SchedulingGates), claimGates: p.Runs(schedulerconfig.PreEnqueue, schedulerconfig.DynamicResources),
 		deallocates: p.Runs(schedulerconfig.PostFilter, schedulerconfig.DynamicResources), preempts: p.Runs(schedulerconfig.PostFilter, schedulerconfig.DefaultPreemption),
+		scores: p.Scores(),
 		weights: weights{
 			taints: p.Weight(schedulerconfig.TaintToleration), nodeAffinity: p.Weight(schedulerconfig.NodeAffinity),
 			fit: p.Weight(schedulerconfig.NodeResourcesFit), balanced: p.Weight(schedulerconfig.NodeResourcesBalancedAllocation),
