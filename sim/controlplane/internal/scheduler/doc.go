@@ -10,9 +10,7 @@
 // score, the offset of preemption) the seed decides.
 //
 // Not here, because Drydock has nothing for them to act on: gang scheduling and
-// extenders. Volumes of drivers count for nodes' limits, those of preemption's
-// victims too, so that nobody is preempted for a limit or for a claim that one pod
-// alone may have. Of dynamic resources there is what
+// extenders. Of dynamic resources there is what
 // v1.36 does by default (dynamicresources.go, bindingconditions.go) but for
 // extended resources that devices of a class stand for. The order in which upstream's 16
 // workers finish is that of one worker. Opportunistic batching (KEP-5598), which

@@ -298,6 +298,9 @@ func (cy *cycle) filterNominated(n *nodeInfo) verdict {
 // move puts a pod on a node, or takes it off, for what follows in the cycle.
 func (cy *cycle) move(p *v1.Pod, n *nodeInfo, sign int64) {
 	cy.adjustSpread(cy.s.place(p, n, sign), n, sign, p.DeletionTimestamp != nil)
+	if cy.volumes != nil {
+		cy.volumes.move(cy.pod, p, int(sign))
+	}
 }
 
 // fitError words why a pod fits nowhere (framework.FitError). absent is said of

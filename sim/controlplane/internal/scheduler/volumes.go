@@ -50,8 +50,12 @@ type volumeState struct {
 	// may get.
 	unbound []*v1.PersistentVolumeClaim
 	free    []*v1.PersistentVolume
-	// exclusive: a claim that one pod may have is another's.
-	exclusive bool
+	// exclusive are the claims that one pod alone may have; conflicts is how many of them others
+	// have.
+	exclusive []string
+	conflicts int
+	// off and on are pods that are taken off a node, and put on one, for a while.
+	off, on []*v1.Pod
 	// fresh are the drivers' volumes, which count for nodes' limits.
 	fresh []driverVolume
 	plans map[*nodeInfo]*volumePlan
@@ -132,7 +136,12 @@ func (cy *cycle) preFilterVolumes() (text string, by plugins) {
 		default:
 			waits = true
 		}
-		st.exclusive = st.exclusive || s.volumes.takenByOther(pod, claim)
+		if slices.Contains(claim.Spec.AccessModes, v1.ReadWriteOncePod) {
+			st.exclusive = append(st.exclusive, claim.Name)
+			if s.volumes.takenByOther(pod, claim) {
+				st.conflicts++
+			}
+		}
 	}
 	if waits && p.runs(volumeBinding) {
 		return "pod has unbound immediate PersistentVolumeClaims", volumeBinding
@@ -141,7 +150,7 @@ func (cy *cycle) preFilterVolumes() (text string, by plugins) {
 		st.free = s.volumes.freeVolumes()
 	}
 	st.fresh = s.volumes.limited(pod)
-	if st.gone || st.exclusive || len(st.unbound) > 0 || len(st.fresh) > 0 || slices.ContainsFunc(st.bound, placed) {
+	if st.gone || st.conflicts > 0 || len(st.unbound) > 0 || len(st.fresh) > 0 || slices.ContainsFunc(st.bound, placed) {
 		st.plans = map[*nodeInfo]*volumePlan{}
 		cy.volumes = &st
 	}
@@ -175,11 +184,28 @@ func (t *volumeTable) freeVolumes() []*v1.PersistentVolume {
 	})
 }
 
-// takenByOther reports whether a claim is one pod's alone, and another pod has it.
-func (t *volumeTable) takenByOther(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
-	if !slices.Contains(claim.Spec.AccessModes, v1.ReadWriteOncePod) {
-		return false
+// move puts a pod on a node, or takes it off, for what follows in the cycle (AddPod, RemovePod).
+func (st *volumeState) move(pod, p *v1.Pod, sign int) {
+	if p.Namespace == pod.Namespace {
+		for i := range p.Spec.Volumes {
+			if slices.Contains(st.exclusive, controller.ClaimOf(p, &p.Spec.Volumes[i])) {
+				st.conflicts += sign
+			}
+		}
 	}
+	from, to := &st.off, &st.on
+	if sign < 0 {
+		from, to = to, from
+	}
+	if i := slices.Index(*from, p); i >= 0 {
+		*from = slices.Delete(*from, i, i+1)
+		return
+	}
+	*to = append(*to, p)
+}
+
+// takenByOther reports whether another pod has a claim.
+func (t *volumeTable) takenByOther(pod *v1.Pod, claim *v1.PersistentVolumeClaim) bool {
 	uses := func(p *v1.Pod) bool {
 		return p.UID != pod.UID && slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool { return controller.ClaimOf(p, &v) == claim.Name })
 	}
@@ -194,10 +220,10 @@ func (t *volumeTable) takenByOther(pod *v1.Pod, claim *v1.PersistentVolumeClaim)
 // filterVolumes runs the filters, in their order.
 func (cy *cycle) filterVolumes(n *nodeInfo) verdict {
 	st, p := cy.volumes, cy.c.profile
-	if st.exclusive && p.runs(volumeRestrictions) {
+	if st.conflicts > 0 && p.runs(volumeRestrictions) {
 		return whyExclusive
 	}
-	if len(st.fresh) > 0 && p.runs(nodeVolumeLimits) && cy.s.volumes.beyondLimit(n, st.fresh) {
+	if len(st.fresh) > 0 && p.runs(nodeVolumeLimits) && cy.s.volumes.beyondLimit(n, st) {
 		return whyVolumeCount
 	}
 	if p.runs(volumeBinding) {
@@ -349,17 +375,17 @@ func (t *volumeTable) limited(pod *v1.Pod) []driverVolume {
 }
 
 // beyondLimit is NodeVolumeLimits.Filter.
-func (t *volumeTable) beyondLimit(n *nodeInfo, fresh []driverVolume) bool {
+func (t *volumeTable) beyondLimit(n *nodeInfo, st *volumeState) bool {
 	csiNode, _ := t.s.store.Lookup(apiserver.KindCSINode, "", n.name).(*storagev1.CSINode)
 	if csiNode == nil {
 		return false
 	}
 	for i := range csiNode.Spec.Drivers {
 		d := &csiNode.Spec.Drivers[i]
-		if limitOf(d) < 0 || !slices.ContainsFunc(fresh, func(v driverVolume) bool { return v.driver == d.Name }) {
+		if limitOf(d) < 0 || !slices.ContainsFunc(st.fresh, func(v driverVolume) bool { return v.driver == d.Name }) {
 			continue
 		}
-		if t.volumesOn(n, d.Name, fresh) > int(limitOf(d)) {
+		if t.volumesOn(n, d.Name, st) > int(limitOf(d)) {
 			return true
 		}
 	}
@@ -375,15 +401,15 @@ func limitOf(d *storagev1.CSINodeDriver) int32 {
 }
 
 // volumesOn counts a driver's volumes on a node, with some that are to come.
-func (t *volumeTable) volumesOn(n *nodeInfo, driver string, fresh []driverVolume) int {
-	all := slices.DeleteFunc(slices.Clone(fresh), func(v driverVolume) bool { return v.driver != driver })
+func (t *volumeTable) volumesOn(n *nodeInfo, driver string, st *volumeState) int {
+	all := slices.DeleteFunc(slices.Clone(st.fresh), func(v driverVolume) bool { return v.driver != driver })
 	add := func(v driverVolume) {
 		if v.driver == driver && !slices.Contains(all, v) {
 			all = append(all, v)
 		}
 	}
-	for _, p := range t.s.podsOn(n) {
-		if len(p.Spec.Volumes) > 0 {
+	for _, p := range append(t.s.podsOn(n), st.on...) {
+		if len(p.Spec.Volumes) > 0 && !slices.Contains(st.off, p) {
 			for _, v := range t.limited(p) {
 				add(v)
 			}
