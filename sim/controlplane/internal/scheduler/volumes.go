@@ -146,6 +146,10 @@ func (cy *cycle) preFilterVolumes() (text string, by plugins) {
 	if waits && p.runs(volumeBinding) {
 		return "pod has unbound immediate PersistentVolumeClaims", volumeBinding
 	}
+	if st.conflicts == 0 {
+		// Upstream skips the plugin then: pods that are nominated to a node don't count.
+		st.exclusive = nil
+	}
 	if len(st.unbound) > 0 {
 		st.free = s.volumes.freeVolumes()
 	}
