@@ -118,7 +118,7 @@ workloads: ## random clusters with workloads, drains, outages: what is at rest j
 cluster-seeds: ## each recorded case of the control plane ends alike, whatever the seed; CLUSTER_SEEDS=50
 	$(GO) test ./scenarios/parity/cluster -run TestSeedsRestAlike -cluster.seeds $(CLUSTER_SEEDS) -timeout 1h -v
 
-day: ## a hundred nodes for a day, and 5,000 that lose a rack, the API or their kubelets; with a census of what is left
+day: ## a hundred nodes for a day, 5,000 that lose a rack, the API or their kubelets, 1,000 with GPUs; with a census of what is left
 	$(GO) run ./cmd/drydock run --census $(DAYFLAGS) scenarios/long
 
 verify: ## a thousand nodes with churn and faults on 1, 2 and 4 cores: one hash
