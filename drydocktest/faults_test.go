@@ -260,7 +260,7 @@ func TestReplicas(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first := leader()
-		go c.CrashFor(first, 30*time.Second)
+		go c.CrashFor(first, 30*time.Second) //nolint:staticcheck // It fails a test only for a process that is not there.
 		time.Sleep(10 * time.Second)
 		if list := leaders(); len(list) > 0 {
 			t.Errorf("%s leads 10s after the crash of %s, whose lease has not run out", list, first)

@@ -73,7 +73,7 @@ func TestAdmissionWebhook(t *testing.T) {
 			t.Errorf("too slow: %v after %v", err, took)
 		}
 		after.Store(0)
-		go c.CrashFor("hooks", time.Minute)
+		go c.CrashFor("hooks", time.Minute) //nolint:staticcheck // It fails a test only for a process that is not there.
 		time.Sleep(time.Second)
 		if err, _ := create("nobody"); !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("nobody: %v", err)
