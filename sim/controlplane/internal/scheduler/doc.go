@@ -10,10 +10,9 @@
 // score, the offset of preemption) the seed decides.
 //
 // Not here, because Drydock has nothing for them to act on: gang scheduling and
-// extenders. Of dynamic resources there is what
-// v1.36 does by default (dynamicresources.go, bindingconditions.go) but for
-// extended resources that devices of a class stand for. The order in which upstream's 16
-// workers finish is that of one worker. Opportunistic batching (KEP-5598), which
+// extenders. Of dynamic resources there is what v1.36 does by default
+// (dynamicresources.go, extendedresources.go, bindingconditions.go). The order in
+// which upstream's 16 workers finish is that of one worker. Opportunistic batching (KEP-5598), which
 // spares upstream work for pods of which one fits on a node, is left out: such
 // pods are scheduled in full.
 //
@@ -22,7 +21,8 @@
 // A change of the API comes in at scheduler.go, which keeps what the others read:
 // the queue of pods without a node (queue.go, and events.go for what wakes them),
 // the table of nodes (node.go, amount.go), the counts of pods by labels and
-// topology (tally.go), and the classes of pods (class.go). A cycle (cycle.go)
+// topology (tally.go), what resized pods count with (resize.go), and the classes of
+// pods (class.go). A cycle (cycle.go)
 // takes the next pod, filters (filter.go, affinity.go, spread.go) and scores
 // (score.go, allocation.go) nodes, and places the pod or tries preemption (preempt.go). bind.go
 // and record.go send what came of it.
