@@ -53,28 +53,8 @@ if [ -z "${CSI_INSIDE:-}" ]; then
 fi
 
 dir=$CSI_INSIDE
-export KUBECONFIG=$dir/kubeconfig
-problems=0
-problem() {
-	echo "csi: $*"
-	problems=$((problems + 1))
-}
-
-start() { # start NAME COMMAND...: in the background; its pid is in NAME.pid
-	local name=$1
-	shift
-	setsid "$@" >>"$dir/$name.log" 2>&1 &
-	echo $! >"$dir/$name.pid"
-	disown
-}
-
-stop() { # stop NAME [SIGNAL]
-	[ ! -f "$dir/$1.pid" ] || kill "${2:--TERM}" "$(cat "$dir/$1.pid")" 2>/dev/null
-}
-
-kubelet() {
-	start kubelet "$repo/bin/drydock" kubelet --config "$dir/config.yaml" --kubeconfig "$KUBECONFIG" --hostname-override csi-trial --cert-dir "$dir/pki"
-}
+trial=csi
+. "$here/trial.sh"
 
 # sidecars starts those that there are. They end when the driver does.
 sidecars() {
@@ -92,31 +72,10 @@ finish() {
 }
 trap finish EXIT
 
-cat >"$dir/config.yaml" <<YAML
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-containerRuntimeEndpoint: $CONTAINER_RUNTIME_ENDPOINT
-cgroupRoot: /csi-trial
-cgroupDriver: cgroupfs
-failCgroupV1: false
-failSwapOn: false
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-evictionHard: {memory.available: 1Mi}
-YAML
-for c in /sys/fs/cgroup/*/; do mkdir -p "$c/csi-trial" 2>/dev/null; done
-
-"$repo/bin/drydock-soak" --make-image "$dir/image.tar" --busybox /bin/busybox --image $image || exit 1
-ctr -a "${CONTAINER_RUNTIME_ENDPOINT#unix://}" -n k8s.io images import "$dir/image.tar" >/dev/null || exit 1
-
 if [ -n "${CSI_KUBECONFIG:-}" ]; then
 	cp "$CSI_KUBECONFIG" "$KUBECONFIG"
 else
-	start up "$repo/bin/drydock" up --nodes 0 --kubeconfig "$KUBECONFIG"
-	for _ in $(seq 50); do
-		kubectl get namespace default >/dev/null 2>&1 && break
-		sleep 0.2
-	done
+	up
 fi
 start driver "$repo/bin/csidriver" --data "$dir/volumes" --node csi-trial
 sleep 1

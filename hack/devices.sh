@@ -46,28 +46,8 @@ if [ -z "${DEVICES_INSIDE:-}" ]; then
 fi
 
 dir=$DEVICES_INSIDE
-export KUBECONFIG=$dir/kubeconfig
-problems=0
-problem() {
-	echo "devices: $*"
-	problems=$((problems + 1))
-}
-
-start() { # start NAME COMMAND...: in the background; its pid is in NAME.pid
-	local name=$1
-	shift
-	setsid "$@" >>"$dir/$name.log" 2>&1 &
-	echo $! >"$dir/$name.pid"
-	disown
-}
-
-stop() { # stop NAME [SIGNAL]
-	[ ! -f "$dir/$1.pid" ] || kill "${2:--TERM}" "$(cat "$dir/$1.pid")" 2>/dev/null
-}
-
-kubelet() {
-	start kubelet "$repo/bin/drydock" kubelet --config "$dir/config.yaml" --kubeconfig "$KUBECONFIG" --hostname-override $node --cert-dir "$dir/pki"
-}
+trial=devices
+. "$here/trial.sh"
 
 plugin() {
 	if [ "$what" = plugin ]; then
@@ -80,32 +60,11 @@ plugin() {
 
 trap 'for p in kubelet plugin up; do stop $p; done; sleep 1' EXIT
 
-cat >"$dir/config.yaml" <<YAML
-apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-containerRuntimeEndpoint: $CONTAINER_RUNTIME_ENDPOINT
-cgroupRoot: /devices-trial
-cgroupDriver: cgroupfs
-failCgroupV1: false
-failSwapOn: false
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-evictionHard: {memory.available: 1Mi}
-imageGCHighThresholdPercent: 100
-YAML
-for c in /sys/fs/cgroup/*/; do mkdir -p "$c/devices-trial" 2>/dev/null; done
-
-"$repo/bin/drydock-soak" --make-image "$dir/image.tar" --busybox /bin/busybox --image $image || exit 1
-ctr -a "${CONTAINER_RUNTIME_ENDPOINT#unix://}" -n k8s.io images import "$dir/image.tar" >/dev/null || exit 1
-start up "$repo/bin/drydock" up --nodes 0 --kubeconfig "$KUBECONFIG"
-for _ in $(seq 50); do
-	kubectl get namespace default >/dev/null 2>&1 && break
-	sleep 0.2
-done
+up
 mkdir -p $root/device-plugins $root/plugins/test-driver.cdi.k8s.io $root/plugins_registry
 rm -f $root/plugins_registry/dp.* $root/device-plugins/kubelet_internal_checkpoint $root/dra_manager_state
 
-# pod NAME: one with a device, which says which one that is if its runtime or the plugin tells it.
+# pod NAME: one with a device, asked for in the way that is being tried.
 pod() {
 	local ask="claims: [{name: d}]" claims="resourceClaims: [{name: d, resourceClaimTemplateName: one}]"
 	case $what in
