@@ -56,6 +56,7 @@ type Facade struct {
 	types    goTypes
 	kinds    *served
 	watches  *watches
+	managed  managedSets
 	clock    clock
 	// discoveries is what clients are told of kinds, paths what is outside of groups.
 	discoveries *discoveries
@@ -88,7 +89,7 @@ func New(o Options) *Facade {
 	if err := errors.Join(f.addVirtual(), f.addReviews()); err != nil {
 		panic(fmt.Sprintf("facade: %v", err)) // a mistake of the libraries
 	}
-	f.watches = newWatches(o)
+	f.watches, f.managed = newWatches(o), managedSets{}
 	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
 	f.paths, f.began = f.rootPaths(), o.API.Loop().Now()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)
@@ -196,7 +197,7 @@ func (k *servedKind) handler(info *request.RequestInfo, method string) (http.Han
 		}
 		return k.partial(handlers.GetResource(store, scope)), 0
 	case http.MethodPut:
-		return handlers.UpdateResource(store, scope, nil), 0
+		return k.put(store, scope), 0
 	case http.MethodPatch:
 		return handlers.PatchResource(store, scope, nil, patchTypes), 0
 	case http.MethodDelete:
