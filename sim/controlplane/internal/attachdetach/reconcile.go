@@ -58,8 +58,11 @@ func (c *Controller) reconcile() {
 // ready reports whether an operation on a place may begin: none runs on the volume, and after
 // one that failed the pause is over.
 func (c *Controller) ready(a *attachment, detaching bool) bool {
+	if a.busy { // as most are that a pass looks at
+		return false
+	}
 	for _, o := range c.byVolume[a.volume] {
-		if o.busy && (o == a || !shared(a.pv)) {
+		if o.busy && !shared(a.pv) {
 			return false // its end wakes the reconciler
 		}
 	}

@@ -48,12 +48,18 @@ func Takes(api *apiserver.Component, claim *v1.PersistentVolumeClaim) bool {
 	if metav1.HasAnnotation(claim.ObjectMeta, volumehelper.AnnBindCompleted) {
 		return false
 	}
-	for _, c := range apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass) {
-		if !strings.HasPrefix(c.Provisioner, "kubernetes.io/") || c.Name == volumehelper.GetPersistentVolumeClaimClass(claim) {
-			return false
-		}
+	class := volumehelper.GetPersistentVolumeClaimClass(claim)
+	if provisions(store) || slices.ContainsFunc(apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass), func(c *storagev1.StorageClass) bool { return c.Name == class }) {
+		return false
 	}
 	return !slices.ContainsFunc(apiserver.Objects[*v1.PersistentVolume](store, apiserver.KindPersistentVolume), func(pv *v1.PersistentVolume) bool { return !Owns(pv) && wouldDo(pv, claim) })
+}
+
+// provisions reports whether somebody in the cluster provisions volumes.
+func provisions(store *apiserver.Store) bool {
+	return slices.ContainsFunc(apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass), func(c *storagev1.StorageClass) bool {
+		return !strings.HasPrefix(c.Provisioner, "kubernetes.io/")
+	})
 }
 
 // Owns reports whether a volume was made by this package.
@@ -89,11 +95,12 @@ func New(opts controller.Options) *Controller {
 	}, apiserver.KindPersistentVolumeClaim)
 	// A volume that is taken or gone may have been the one that a claim waited for.
 	srv.OnChange(func(ch apiserver.Change) {
-		if Owns(ch.New.(*v1.PersistentVolume)) {
+		was, _ := ch.Old.(*v1.PersistentVolume)
+		if was == nil || Owns(was) || provisions(srv.Store()) {
 			return
 		}
 		for _, claim := range apiserver.Objects[*v1.PersistentVolumeClaim](srv.Store(), apiserver.KindPersistentVolumeClaim) {
-			if claim.Status.Phase == v1.ClaimPending {
+			if claim.Status.Phase == v1.ClaimPending && wouldDo(was, claim) {
 				c.claims.Add(controller.KeyOf(claim))
 			}
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
-	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodestorage"
 )
 
 // Reasons of events (pkg/controller/volume/events).
@@ -55,10 +54,9 @@ func (c *Controller) syncClaim(ctx context.Context, claim *v1.PersistentVolumeCl
 // match finds the volume for a claim that fits best: among those of the fewest access modes
 // the smallest (findByClaim).
 func (c *Controller) match(claim *v1.PersistentVolumeClaim, delay bool) (*v1.PersistentVolume, error) {
-	all := apiserver.Objects[*v1.PersistentVolume](c.api.Server().Store(), apiserver.KindPersistentVolume)
 	var fits []*v1.PersistentVolume
-	for _, pv := range all {
-		if !nodestorage.Owns(pv) && volumehelper.CheckAccessModes(claim, pv) {
+	for _, name := range c.index.candidates(controller.KeyOf(claim)) {
+		if pv, ok := c.lookupVolume(name); ok && volumehelper.CheckAccessModes(claim, pv) {
 			fits = append(fits, pv)
 		}
 	}

@@ -36,6 +36,7 @@ type Controller struct {
 	recorder *record.Recorder
 	// claims and volumes have one worker each, as upstream.
 	claims, volumes *controller.Queue
+	index           *index
 	// openClaims and openVolumes wait for something, and are looked at again each
 	// resyncPeriod from started on.
 	openClaims, openVolumes open
@@ -47,7 +48,7 @@ type Controller struct {
 func New(opts controller.Options) *Controller {
 	c := &Controller{
 		api: opts.API, g: opts.Group, recorder: controller.NewRecorder(opts.Group, opts.API, "persistentvolume-controller"),
-		openClaims: newOpen(), openVolumes: newOpen(), started: opts.Group.Loop().Now(),
+		index: newIndex(), openClaims: newOpen(), openVolumes: newOpen(), started: opts.Group.Loop().Now(),
 	}
 	queue := func(name string, sync func(context.Context, controller.Key) error) *controller.Queue {
 		return controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: name, Delay: c.api.Delivery, Sync: sync})
@@ -84,21 +85,24 @@ func (c *Controller) addClaim(claim *v1.PersistentVolumeClaim) {
 	}
 }
 
-// volumeChanged queues a volume, or the claim of one that is gone.
+// volumeChanged notes and queues a volume, or queues the claim of one that is gone.
 func (c *Controller) volumeChanged(ch apiserver.Change) {
 	pv := ch.New.(*v1.PersistentVolume)
 	if ch.Type != watch.Deleted {
 		c.addVolume(pv)
 		return
 	}
+	c.index.drop(pv.Name)
 	c.openVolumes.remove(controller.KeyOf(pv))
 	if ref := pv.Spec.ClaimRef; ref != nil && !nodestorage.Owns(pv) {
 		c.claims.Add(controller.Key{Namespace: ref.Namespace, Name: ref.Name})
 	}
 }
 
+// addVolume notes a volume as it is now, and queues it.
 func (c *Controller) addVolume(pv *v1.PersistentVolume) {
 	if !nodestorage.Owns(pv) {
+		c.index.put(pv)
 		c.volumes.Add(controller.KeyOf(pv))
 	}
 }
