@@ -32,7 +32,7 @@ const benchDriver = "disks.example.com"
 // DRYDOCK_BENCH_NODES replaces the default number of nodes.
 func BenchmarkClaims(b *testing.B) {
 	nodes := benchNodes(1000)
-	defer collectSeldom(2 * nodes)()
+	defer collectSeldom(4 * nodes)() // two clusters, and the garbage of 10,000 claims that start
 	base := liveHeap()
 	plain, until := startClaimsCluster(b, nodes, false)
 	defer plain.Close()

@@ -159,12 +159,15 @@ func (s *Storage) volume(handle string) *storedVolume {
 // free is how much a zone has left; false: it has no end.
 func (s *Storage) free(zone string) (int64, bool) {
 	left, ok := s.o.Capacity[zone]
+	if !ok {
+		return 0, false
+	}
 	for _, v := range s.volumes { //drydock:unordered sum
 		if v.zone == zone {
 			left -= v.size
 		}
 	}
-	return left, ok
+	return left, true
 }
 
 // CreateVolume implements sidecars.Driver.
