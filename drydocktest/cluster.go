@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,8 @@ type Cluster struct {
 	lives  lives
 
 	servers     servers
-	kubeconfigs int // that were written
+	kubeconfigs int           // that were written
+	drawn       atomic.Uint64 // instants of crashes
 }
 
 // Config returns how a client of this name reaches the cluster. Requests carry the name:

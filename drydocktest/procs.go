@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
 )
 
@@ -206,6 +207,31 @@ func (c *Cluster) CrashFor(name string, down time.Duration) {
 	if c.ctx.Err() == nil {
 		p.start()
 	}
+}
+
+// CrashWithin is Crash at an instant within a time, which it waits for. The seed draws it.
+func (c *Cluster) CrashWithin(name string, within time.Duration) {
+	c.t.Helper()
+	if within <= 0 {
+		c.t.Fatalf("drydocktest: CrashWithin: %v is no time to draw from", within)
+	}
+	draw := loop.Hash(c.seed, []string{"crash", name}, c.drawn.Add(1))
+	time.Sleep(time.Duration(draw % uint64(within)))
+	c.Crash(name)
+}
+
+// CrashAtWrite has a process be killed at its n-th write from now on, 1 for the next: before
+// that arrives, or right after (arrives), when its answer is lost. Writes of leases and events
+// don't count. It doesn't wait for it.
+func (c *Cluster) CrashAtWrite(name string, n int, arrives bool) {
+	c.t.Helper()
+	switch {
+	case c.proc(name) == nil:
+		c.t.Fatalf("drydocktest: CrashAtWrite: there is no process %q", name)
+	case n < 1:
+		c.t.Fatalf("drydocktest: CrashAtWrite: there is no write %d", n)
+	}
+	c.killAtWrite(name, n, arrives)
 }
 
 // killAtWrite has a process be killed at its n-th write from now on: before it is sent, or
