@@ -22,6 +22,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/hostpath"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/image"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/keyed"
+	"github.com/drydock-sim/drydock/kubelet/internal/volume/nfs"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/nodestorage"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/projected"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/unavailable"
@@ -92,7 +93,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func(
 func volumePlugins(host *volume.Host, drivers *csi.Handler) []volume.Plugin {
 	return []volume.Plugin{
 		emptydir.New(host), unavailable.NewGitRepo(host), hostpath.New(host), keyed.NewSecret(host), downwardapi.New(host),
-		keyed.NewConfigMap(host), projected.New(host), nodestorage.New(host), csi.New(host, drivers), image.New(),
+		keyed.NewConfigMap(host), projected.New(host), nodestorage.New(host), csi.New(host, drivers), image.New(), nfs.New(host),
 	}
 }
 

@@ -43,7 +43,7 @@ func unsupportedContainer(field string, c *v1.Container, simulated bool, say fun
 // uses one waits for it), or hold nothing.
 func unsupportedVolume(field string, v *v1.Volume, simulated bool, say func(field, what string)) {
 	switch {
-	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.PersistentVolumeClaim != nil, v.Ephemeral != nil:
+	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.PersistentVolumeClaim != nil, v.Ephemeral != nil, v.NFS != nil, v.CSI != nil:
 	case v.Image != nil:
 		if simulated {
 			say(field, "the image is pulled, but the files in it are not simulated")
@@ -54,10 +54,6 @@ func unsupportedVolume(field string, v *v1.Volume, simulated bool, say func(fiel
 			if s.ClusterTrustBundle != nil || s.PodCertificate != nil {
 				say(fmt.Sprintf("%s.projected.sources[%d]", field, i), "needs a feature gate that is off")
 			}
-		}
-	case v.CSI != nil:
-		if simulated {
-			say(field, "no CSI driver can be started by a scenario yet, so the pod waits")
 		}
 	case v.GitRepo != nil: // as upstream: it is disabled
 	default:

@@ -33,13 +33,13 @@ func TestUnsupportedOnMachine(t *testing.T) {
 	pod.Spec.Volumes = []v1.Volume{
 		{Name: "i", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}},
 		{Name: "c", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}},
-		{Name: "n", VolumeSource: v1.VolumeSource{NFS: &v1.NFSVolumeSource{}}},
+		{Name: "n", VolumeSource: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{}}},
 	}
 	pod.Spec.Containers = []v1.Container{{VolumeDevices: []v1.VolumeDevice{{}}}}
 	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[2] (n): volumes of this kind are not supported yet" {
 		t.Errorf("%q", got)
 	}
-	if got := Unsupported(pod); len(got) != 4 {
+	if got := Unsupported(pod); len(got) != 3 {
 		t.Errorf("in a simulation: %q", got)
 	}
 }

@@ -65,8 +65,9 @@ type Request struct {
 	// FSGroup is the pod's fsGroup; FSUser the user that all its containers run
 	// as, if they agree.
 	FSGroup, FSUser *int64
-	// PV is what the pod's claim is bound to, if the plugin is a DeviceMounter; nil: the
-	// volume is the pod's own. ReadOnly is as the pod uses the claim.
+	// PV is what the pod's claim is bound to, of a DeviceMounter's volume and of one that is
+	// in the pod's directory; nil: the volume is the pod's own. ReadOnly is as the pod uses the
+	// claim, of a DeviceMounter's.
 	PV       *v1.PersistentVolume
 	ReadOnly bool
 	// Present: the volume may be at Dir already, as an earlier kubelet or an earlier SetUp
@@ -87,8 +88,8 @@ type Plugin interface {
 	CanSupport(v *v1.Volume) bool
 	// Path is where a pod's volume is on the node; "" if it is nowhere.
 	Path(uid types.UID, v *v1.Volume) string
-	// ReadOnly reports whether containers can't write to the volumes.
-	ReadOnly() bool
+	// ReadOnly reports whether containers can't write to a volume.
+	ReadOnly(v *v1.Volume) bool
 	// SetUp makes the volume, or brings it up to date. It may be repeated.
 	SetUp(ctx context.Context, r *Request) error
 	// TearDown removes the volume of that name. It may be repeated.

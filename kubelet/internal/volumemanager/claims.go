@@ -20,9 +20,9 @@ import (
 type claimAnswer struct {
 	volume *v1.Volume
 	err    error
-	// Of a volume of a DeviceMounter, besides; pv and claim are nil of a pod's own.
+	pv     *v1.PersistentVolume // that the claim is bound to; nil of a pod's own
+	// Of a volume of a DeviceMounter, besides; claim is nil of a pod's own.
 	driver   volume.DeviceMounter
-	pv       *v1.PersistentVolume
 	claim    *v1.PersistentVolumeClaim
 	readOnly bool
 	facts    volume.Facts
@@ -33,7 +33,7 @@ type claimAnswer struct {
 // again only if a driver has it.
 func (m *Manager) claimed(p *podVolumes, v *v1.Volume) *claimAnswer {
 	if is := p.volume(v.Name); is != nil && is.desired && is.driver == nil {
-		return &claimAnswer{volume: is.spec}
+		return &claimAnswer{volume: is.spec, pv: is.pv}
 	}
 	if a := p.claims[v.Name]; a != nil {
 		return a
@@ -126,12 +126,22 @@ func (m *Manager) askClaim(ctx context.Context, pod *v1.Pod, v *v1.Volume, a *cl
 		a.readOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 		return v, nil
 	}
-	// Of volumes that somebody made, those that are directories of nodes are mounted.
+	return plainVolume(v, pv, a), nil
+}
+
+// plainVolume is a PersistentVolume that is mounted as a pod's own would be: one that somebody
+// made, a directory of the node or an export of NFS.
+func plainVolume(v *v1.Volume, pv *v1.PersistentVolume, a *claimAnswer) *v1.Volume {
 	out := &v1.Volume{Name: v.Name, VolumeSource: v1.VolumeSource{HostPath: pv.Spec.HostPath}}
-	if local := pv.Spec.Local; local != nil {
-		out.HostPath = &v1.HostPathVolumeSource{Path: local.Path}
+	switch {
+	case pv.Spec.Local != nil:
+		out.HostPath = &v1.HostPathVolumeSource{Path: pv.Spec.Local.Path}
+	case pv.Spec.NFS != nil:
+		source := *pv.Spec.NFS
+		source.ReadOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+		out.NFS, a.pv = &source, pv
 	}
-	return out, nil
+	return out
 }
 
 // fitsMode is the error of a block device that a container mounts, or of files that one has

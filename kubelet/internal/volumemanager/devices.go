@@ -151,8 +151,11 @@ func (v *podVolume) leave() {
 
 // specName is the name of a volume in events: that of a PersistentVolume, if it is one.
 func (v *podVolume) specName() string {
-	if v.driver != nil {
+	switch {
+	case v.driver != nil:
 		return v.driver.disk
+	case v.pv != nil:
+		return v.pv.Name
 	}
 	return v.name
 }
@@ -237,6 +240,7 @@ func (m *Manager) verifyAttached(d *device) {
 // request is what a plugin is asked for a pod's volume.
 func (v *podVolume) request(p *podVolumes) *volume.Request {
 	r := newRequest(p, v)
+	r.PV = v.pv
 	if v.driver != nil {
 		r.PV, r.ReadOnly = v.driver.pv, v.driver.readOnly
 		r.Present = v.driver.reconstructed || v.state == mounted

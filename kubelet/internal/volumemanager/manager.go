@@ -159,6 +159,8 @@ type podVolume struct {
 	backoff backoff
 	// driver is nil of a volume whose plugin is no DeviceMounter.
 	driver *driverVolume
+	// pv is what a claim is bound to whose plugin is no DeviceMounter.
+	pv *v1.PersistentVolume
 }
 
 // backoff keeps an operation that failed from being tried again at once.
@@ -287,7 +289,7 @@ func (m *Manager) GetMountedVolumesForPod(uid types.UID) kubecontainer.VolumeMap
 		if v.state != mounted {
 			continue
 		}
-		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.plugin.ReadOnly() || v.driver != nil && v.driver.readOnly}
+		info := kubecontainer.VolumeInfo{Path: v.path, ReadOnly: v.spec != nil && v.plugin.ReadOnly(v.spec) || v.driver != nil && v.driver.readOnly}
 		if v.driver != nil && v.driver.device != nil {
 			info.Block = v.driver.device.Block
 		}
@@ -367,7 +369,7 @@ func (m *Manager) GetMetrics(uid types.UID, name string) (Metrics, bool) {
 		return Metrics{}, false
 	}
 	v := p.volume(name)
-	if v == nil || v.state != mounted || !v.plugin.InPodDir() {
+	if v == nil || v.state != mounted || !v.plugin.InPodDir() || v.driver == nil && v.waits() {
 		return Metrics{}, false
 	}
 	bytes, inodes := m.o.Host.FS.Usage(v.path)

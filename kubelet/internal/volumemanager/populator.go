@@ -89,7 +89,7 @@ func (m *Manager) wantVolume(p *podVolumes, v *v1.Volume) (bool, error) {
 	if v.PersistentVolumeClaim == nil && v.Ephemeral == nil && v.CSI == nil {
 		plugin, err := m.pluginOf(v)
 		if err == nil {
-			m.want(p, v, plugin)
+			m.want(p, v, plugin, nil)
 		}
 		return err == nil, err
 	}
@@ -103,7 +103,7 @@ func (m *Manager) wantVolume(p *podVolumes, v *v1.Volume) (bool, error) {
 	}
 	plugin, err := m.pluginOf(a.volume)
 	if err == nil {
-		m.want(p, a.volume, plugin)
+		m.want(p, a.volume, plugin, a.pv)
 	}
 	return err == nil, err
 }
@@ -118,9 +118,19 @@ func (m *Manager) pluginOf(v *v1.Volume) (volume.Plugin, error) {
 	return nil, fmt.Errorf("failed to get Plugin from volumeSpec for volume %q err=no volume plugin matched", v.Name)
 }
 
-// want notes that a volume is wanted.
-func (m *Manager) want(p *podVolumes, spec *v1.Volume, plugin volume.Plugin) {
+// want notes that a volume is wanted; pv is what the pod's claim is bound to, if it names one.
+func (m *Manager) want(p *podVolumes, spec *v1.Volume, plugin volume.Plugin, pv *v1.PersistentVolume) {
 	v := p.volume(spec.Name)
+	named := spec // as it is in the pod's directory
+	if pv != nil && plugin.InPodDir() {
+		copied := *spec
+		copied.Name = pv.Name
+		named = &copied
+		if found := p.volume(pv.Name); v == nil && found != nil && found.spec == nil && found.plugin == plugin {
+			found.name = spec.Name // an earlier kubelet's, by the name of its directory
+			v = found
+		}
+	}
 	if v != nil && v.plugin != plugin {
 		// What is on the disk under that name is of another kind; it goes
 		// first.
@@ -130,7 +140,7 @@ func (m *Manager) want(p *podVolumes, spec *v1.Volume, plugin volume.Plugin) {
 		v = &podVolume{name: spec.Name, plugin: plugin}
 		p.volumes = append(p.volumes, v)
 	}
-	v.spec, v.path, v.desired = spec, plugin.Path(p.uid, spec), true
+	v.spec, v.path, v.desired, v.pv = spec, plugin.Path(p.uid, named), true, pv
 }
 
 func (p *podVolumes) addError(text string) {

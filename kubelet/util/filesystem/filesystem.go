@@ -65,6 +65,18 @@ type Mounter interface {
 	IsMountPoint(path string) bool
 }
 
+// RemoteMounter mounts what other machines export: a Mounter of a node that can. Its
+// mounts may wait, for use in a task.
+type RemoteMounter interface {
+	// MountRemote mounts source over a directory that exists. The error's text is that of
+	// k8s.io/mount-utils.
+	MountRemote(ctx context.Context, source, target, fstype string, options []string) error
+	// UnmountRemote takes it away, by force when the other machine doesn't answer.
+	UnmountRemote(ctx context.Context, target string) error
+	// IsRemoteMountPoint is IsMountPoint without asking the other machine.
+	IsRemoteMountPoint(path string) bool
+}
+
 // SubPather mounts parts of volumes: a Mounter of a machine on which containers
 // write to volumes while others are made, and could lead a path elsewhere. sub is
 // a clean path below volume, without symbolic links by the time it was looked at.

@@ -43,7 +43,7 @@ func (p *Plugin) CanSupport(v *v1.Volume) bool { return v.CSI != nil }
 func (p *Plugin) HasVolume(pv *v1.PersistentVolume) bool { return pv.Spec.CSI != nil }
 
 // ReadOnly implements volume.Plugin: the volume manager knows it by the claim.
-func (p *Plugin) ReadOnly() bool { return false }
+func (p *Plugin) ReadOnly(*v1.Volume) bool { return false }
 
 // InPodDir implements volume.Plugin.
 func (p *Plugin) InPodDir() bool { return true }

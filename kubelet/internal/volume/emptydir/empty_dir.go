@@ -47,7 +47,7 @@ func (p *Plugin) Path(uid types.UID, v *v1.Volume) string {
 }
 
 // ReadOnly implements volume.Plugin.
-func (p *Plugin) ReadOnly() bool { return false }
+func (p *Plugin) ReadOnly(*v1.Volume) bool { return false }
 
 // InPodDir implements volume.Plugin.
 func (p *Plugin) InPodDir() bool { return true }

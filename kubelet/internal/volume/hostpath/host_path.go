@@ -35,7 +35,7 @@ func (p *Plugin) CanSupport(v *v1.Volume) bool { return v.HostPath != nil }
 func (p *Plugin) Path(_ types.UID, v *v1.Volume) string { return v.HostPath.Path }
 
 // ReadOnly implements volume.Plugin.
-func (p *Plugin) ReadOnly() bool { return false }
+func (p *Plugin) ReadOnly(*v1.Volume) bool { return false }
 
 // InPodDir implements volume.Plugin.
 func (p *Plugin) InPodDir() bool { return false }

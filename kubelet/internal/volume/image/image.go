@@ -30,7 +30,7 @@ func (*Plugin) CanSupport(v *v1.Volume) bool { return v.Image != nil }
 func (*Plugin) Path(types.UID, *v1.Volume) string { return "" }
 
 // ReadOnly implements volume.Plugin.
-func (*Plugin) ReadOnly() bool { return true }
+func (*Plugin) ReadOnly(*v1.Volume) bool { return true }
 
 // InPodDir implements volume.Plugin.
 func (*Plugin) InPodDir() bool { return false }

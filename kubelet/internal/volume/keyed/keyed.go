@@ -176,7 +176,7 @@ func (p *Plugin[T]) Path(uid types.UID, v *v1.Volume) string {
 }
 
 // ReadOnly implements volume.Plugin.
-func (p *Plugin[T]) ReadOnly() bool { return true }
+func (p *Plugin[T]) ReadOnly(*v1.Volume) bool { return true }
 
 // InPodDir implements volume.Plugin.
 func (p *Plugin[T]) InPodDir() bool { return true }
