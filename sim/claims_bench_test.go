@@ -69,7 +69,7 @@ func startClaimsCluster(b *testing.B, nodes int, claims bool) (*sim.Cluster, tim
 	if err != nil {
 		b.Fatal(err)
 	}
-	storage := c.StartStorage(plugins.StorageOptions{Driver: benchDriver})
+	storage := c.StartStorage(plugins.StorageOptions{Driver: benchDriver, QPS: 200})
 	for i := range nodes {
 		name := fmt.Sprintf("worker-%d", i)
 		n, err := c.AddNode(sim.NodeOptions{

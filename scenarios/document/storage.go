@@ -29,6 +29,8 @@ type VolumeStorage struct {
 	Tracked bool `json:"tracked,omitempty"`
 	// Volumes grow by the controller service alone, and not on nodes.
 	GrowsOnline bool `json:"growsOnline,omitempty"`
+	// How many requests to the API each sidecar sends in a second, and twice as many at once (--kube-api-qps). 5 unless said: with an attacher some 75 claims a minute.
+	QPS float64 `json:"qps,omitempty"`
 	// How long calls of the controller service take, by method: a time or a range. 1s unless said.
 	Latency map[string]value.Range `json:"latency,omitempty" keys:"csiController"`
 	// What goes wrong with these calls from the start; the action `storage` does the same later.
@@ -47,6 +49,9 @@ func (s *VolumeStorage) Check(at decode.Place) {
 	if s.Capacity != nil && s.TopologyKey != "" {
 		at.Field("capacity").Errorf("is for storage without zones: say it of each zone")
 	}
+	if s.QPS < 0 {
+		at.Field("qps").Errorf("must be positive, not %v", s.QPS)
+	}
 	if s.Tracked && len(s.Zones) == 0 && s.Capacity == nil {
 		at.Field("tracked").Errorf("has no effect: needs zones or capacity")
 	}
@@ -55,7 +60,7 @@ func (s *VolumeStorage) Check(at decode.Place) {
 
 // Options are the storage as the cluster takes it.
 func (s *VolumeStorage) Options() plugins.StorageOptions {
-	o := plugins.StorageOptions{Driver: s.Driver, Latency: spans(s.Latency), TopologyKey: s.TopologyKey, NodeExpand: !s.GrowsOnline, Tracked: s.Tracked, Capacity: map[string]int64{}}
+	o := plugins.StorageOptions{Driver: s.Driver, QPS: s.QPS, Latency: spans(s.Latency), TopologyKey: s.TopologyKey, NodeExpand: !s.GrowsOnline, Tracked: s.Tracked, Capacity: map[string]int64{}}
 	for zone, q := range s.Zones { //drydock:unordered each key is set once
 		o.Capacity[zone] = q.Value()
 	}

@@ -10,6 +10,7 @@
 package sidecars
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,14 +25,13 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 )
 
-// The sidecars' clients (--kube-api-qps, --kube-api-burst), and their back-off
+// The sidecars' clients (--kube-api-qps, with twice as much for --kube-api-burst), and their back-off
 // (--retry-interval-start, --retry-interval-max).
 const (
-	clientQPS   = 5
-	clientBurst = 10
-	retryStart  = time.Second
-	retryMax    = 5 * time.Minute
-	workers     = 10
+	clientQPS  = 5.0
+	retryStart = time.Second
+	retryMax   = 5 * time.Minute
+	workers    = 10
 )
 
 // Driver is the controller service of a driver. Errors are gRPC statuses.
@@ -58,10 +58,14 @@ type Options struct {
 	Group  *loop.Group
 	Server *apiserver.Server
 	Driver Driver
+	// QPS is how many requests each of them sends in a second, twice as many at once; 0 means
+	// clientQPS.
+	QPS float64
 }
 
 // Start starts a driver's sidecars.
 func Start(o Options) {
+	o.QPS = cmp.Or(o.QPS, clientQPS)
 	p := newSidecar(&o, "csi-provisioner")
 	startProvisioner(p)
 	startCapacity(p)
@@ -79,7 +83,7 @@ type sidecar struct {
 
 func newSidecar(o *Options, name string) *sidecar {
 	name = o.Driver.DriverName() + "_" + name
-	api := o.Server.Component(name, clientQPS, clientBurst)
+	api := o.Server.Component(name, o.QPS, int(2*o.QPS))
 	return &sidecar{g: o.Group, api: api, recorder: controller.NewRecorder(o.Group, api, name), driver: o.Driver}
 }
 
