@@ -95,6 +95,7 @@ type Cluster struct {
 	alsoKeep []func(trace.Kind, string, []trace.Field) bool
 	gone     *departed // nil unless wanted
 	storages map[string]*plugins.Storage
+	nfs      []*plugins.NFS
 }
 
 // New returns a cluster without nodes.
@@ -128,6 +129,13 @@ func (c *Cluster) StartStorage(o plugins.StorageOptions) *plugins.Storage {
 	}
 	c.storages[o.Driver] = s
 	return s
+}
+
+// StartNFS starts a server of NFS, for nodes that are added from now on. It is for use before
+// time runs.
+func (c *Cluster) StartNFS(o plugins.NFSOptions) {
+	o.Network = c.opts.APILatencyMin
+	c.nfs = append(c.nfs, plugins.StartNFS(c.api, o))
 }
 
 // Storage returns what is behind a driver of CSI; nil: nothing was started.

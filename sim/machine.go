@@ -12,6 +12,8 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/memfs"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
+	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
 // Machine is the hardware and operating system of a simulated node.
@@ -91,7 +93,12 @@ func (m *Machine) reboot() {
 }
 
 // mounter mounts the kubelet's volumes in the node's files.
-type mounter struct{ fs *memfs.FS }
+type mounter struct {
+	fs      *memfs.FS
+	plugins *plugins.Host // has what servers of NFS export; nil: there are none
+}
+
+var _ filesystem.RemoteMounter = mounter{}
 
 // tmpfsMode is the mode of a new tmpfs.
 const tmpfsMode = fs.ModeSticky | 0o777
@@ -109,6 +116,25 @@ func (m mounter) Unmount(path string) error { return m.fs.Unmount(path) }
 
 // IsMountPoint implements filesystem.Mounter.
 func (m mounter) IsMountPoint(path string) bool { return m.fs.Mounted(path) }
+
+// MountRemote implements filesystem.RemoteMounter.
+func (m mounter) MountRemote(ctx context.Context, source, target, fstype string, options []string) error {
+	if m.plugins == nil {
+		return plugins.NoServer(source, target, fstype, options)
+	}
+	return m.plugins.MountRemote(ctx, source, target, fstype, options)
+}
+
+// UnmountRemote implements filesystem.RemoteMounter.
+func (m mounter) UnmountRemote(ctx context.Context, target string) error {
+	if m.plugins == nil {
+		return m.fs.Unmount(target)
+	}
+	return m.plugins.UnmountRemote(ctx, target)
+}
+
+// IsRemoteMountPoint implements filesystem.RemoteMounter.
+func (m mounter) IsRemoteMountPoint(path string) bool { return m.fs.Mounted(path) }
 
 // cgroups are a simulated machine's: what its kubelets have set. The cgroups of
 // classes and of pods are not kept, since they follow from the pods (see

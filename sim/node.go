@@ -189,11 +189,17 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 		l: l, fs: n.fs, initial: cmp.Or(opts.InhibitDelay, DefaultInhibitDelay),
 		turnOff: func(off time.Duration) { n.turnOff("shuts down", off) }, isOff: func() bool { return n.off },
 	}
-	if opts.Plugins != nil {
-		o := *opts.Plugins
+	if opts.Plugins != nil || len(c.nfs) > 0 {
+		o := plugins.Options{}
+		if opts.Plugins != nil {
+			o = *opts.Plugins
+		}
 		o.FS, o.Node = n.fs, opts.Name
 		o.API = func() plugins.API { return c.api.Client(l, opts.Name) }
 		n.plugins = plugins.NewHost(l, o)
+		for _, server := range c.nfs {
+			n.plugins.ServeNFS(server)
+		}
 	}
 	n.created = opts.Created
 	c.nodes = append(c.nodes, n)
@@ -268,6 +274,14 @@ func (n *Node) Machine() *Machine { return n.machine }
 // for one.
 func (n *Node) Plugins() *plugins.Host { return n.plugins }
 
+// SetNFSDown has a server of NFS not answer the node, or answer it again.
+func (n *Node) SetNFSDown(server string, down bool) error {
+	if n.plugins == nil {
+		return fmt.Errorf("there is no NFS server %s", server)
+	}
+	return n.plugins.SetNFSDown(server, down) //nolint:wrapcheck // It names the server.
+}
+
 // Storage returns what is behind a driver of CSI; nil: nothing was started.
 func (n *Node) Storage(driver string) *plugins.Storage { return n.cluster.Storage(driver) }
 
@@ -313,7 +327,7 @@ func (n *Node) bringUp() {
 		opts.Cgroups, opts.MachineStats, opts.OOM = h.Cgroups, h.Stats, h.OOM
 	} else {
 		rt := n.rt.Client(g)
-		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = rt, rt, n.fs, mounter{n.fs}
+		opts.RuntimeService, opts.ImageService, opts.FS, opts.Mounter = rt, rt, n.fs, mounter{n.fs, n.plugins}
 		opts.Machine, opts.Network = n.machine, podNetwork{n.rt}
 		machine := machineStats{n, g, n.newSampler(g)}
 		if machine.s != nil {

@@ -64,7 +64,12 @@ func kind[T any, P interface {
 // Name is the name of an action's field, such as "restartKubelet".
 func Name(a Action) string { return nameOf(reflect.TypeOf(a).Elem()) }
 
-func nameOf(t reflect.Type) string { return strings.ToLower(t.Name()[:1]) + t.Name()[1:] }
+func nameOf(t reflect.Type) string {
+	if name := t.Name(); name == strings.ToUpper(name) { // NFS
+		return strings.ToLower(name)
+	}
+	return strings.ToLower(t.Name()[:1]) + t.Name()[1:]
+}
 
 // New returns an empty action of a name, or nil if there is none of it.
 func New(name string) Action {

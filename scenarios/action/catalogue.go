@@ -18,6 +18,7 @@ func Catalogue() []Kind {
 		kind[KillContainer](),
 		kind[KillSandbox](),
 		kind[Metric](),
+		kind[NFS](),
 		kind[Patch](),
 		kind[Plugin](),
 		kind[PowerCut](),

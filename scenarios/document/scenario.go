@@ -58,6 +58,8 @@ type Spec struct {
 	Nodes []NodeGroup `json:"nodes" required:""`
 	// What is behind the nodes' drivers of CSI.
 	Storage []VolumeStorage `json:"storage,omitempty"`
+	// Servers of NFS, for volumes of that kind.
+	NFS []NFSServer `json:"nfs,omitempty"`
 	// How a kubelet that exits by itself comes back: `{after: 10s}` or `never`. `{after: 10s}` unless said.
 	KubeletRestart *KubeletRestart `json:"kubeletRestart,omitempty"`
 	// How the Kubernetes API behaves.
@@ -111,4 +113,5 @@ func (s *Scenario) PodCount() int {
 func (s *Spec) Check(at decode.Place) {
 	checkImages(at.Field("images"), s.Images)
 	s.checkStorage(at.Field("storage"))
+	s.checkNFS(at.Field("nfs"))
 }

@@ -28,24 +28,30 @@ func inline(handle string) bool {
 
 // acquire brings a volume's data to the node.
 func (d *csiDriver) acquire(ctx context.Context, handle string) (*memfs.Tree, error) {
-	s := d.o.Storage
-	if s == nil || inline(handle) {
+	if d.o.Storage == nil || inline(handle) {
 		return d.h.tree(d.o.Driver, handle), nil
 	}
-	key := volumeKey{d.o.Driver, handle}
-	v := d.h.held[key]
+	tree, err := d.h.acquire(ctx, d.o.Storage, volumeKey{d.o.Driver, handle})
+	if err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	return tree, nil
+}
+
+// acquire brings data to the node that a Storage has. The error is the context's.
+func (h *Host) acquire(ctx context.Context, s *Storage, key volumeKey) (*memfs.Tree, error) {
+	v := h.held[key]
 	if v == nil {
 		v = &heldVolume{}
-		d.h.held[key] = v
-		h := d.h
-		h.l.Send(s.l, s.o.Network, h.stream, func() { s.take(h, handle) })
+		h.held[key] = v
+		h.l.Send(s.l, s.o.Network, h.stream, func() { s.take(h, key.handle) })
 	}
 	if v.tree == nil {
 		v.waiting++
 		err := v.come.Wait(ctx)
 		v.waiting--
 		if err != nil {
-			return nil, status.FromContextError(err).Err()
+			return nil, err //nolint:wrapcheck // The caller says what for.
 		}
 	}
 	return v.tree, nil

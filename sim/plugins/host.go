@@ -47,8 +47,12 @@ type Host struct {
 	node     string
 	stream   uint64 // of messages to storages
 	trees    map[volumeKey]*memfs.Tree
-	held     map[volumeKey]*heldVolume // of drivers with a Storage
-	watch    *watcher                  // of the kubelet that runs; nil: none watches
+	held     map[volumeKey]*heldVolume // of drivers with a Storage, and of servers of NFS
+	nfs      []*NFS                    // in the order in which they came
+	nfsDown  map[string]bool           // servers that don't answer
+	nfsDrawn uint64
+	exports  map[string]volumeKey // what is mounted of them, by directory
+	watch    *watcher             // of the kubelet that runs; nil: none watches
 	client   func() API
 	api      API // nil: nobody has asked for one
 }

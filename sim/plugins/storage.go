@@ -30,6 +30,8 @@ type StorageOptions struct {
 	Tracked bool
 	// NodeExpand has file systems grow on nodes, after the volume has.
 	NodeExpand bool
+	// QPS is how many requests to the API each sidecar sends in a second; 0 means 5.
+	QPS float64
 	// Network is how long a message takes to a node, or from one: at least the lookahead.
 	Network time.Duration
 	// Observe is told of calls of the controller service; nil: nobody watches.
@@ -86,17 +88,22 @@ type storedVolume struct {
 // StartStorage starts what is behind a driver: from now on its claims are provisioned, its
 // volumes attached and expanded.
 func StartStorage(srv *apiserver.Server, o StorageOptions) *Storage {
-	l := srv.Loop()
-	s := &Storage{rules: rules{l: l}, o: o, srv: srv, g: l.NewGroup("storage " + o.Driver), stream: l.NewStream(), volumes: map[string]*storedVolume{}}
+	s := newStorage(srv, o)
 	s.StartSidecars()
 	return s
+}
+
+// newStorage is a Storage that no sidecars act on.
+func newStorage(srv *apiserver.Server, o StorageOptions) *Storage {
+	l := srv.Loop()
+	return &Storage{rules: rules{l: l}, o: o, srv: srv, g: l.NewGroup("storage " + o.Driver), stream: l.NewStream(), volumes: map[string]*storedVolume{}}
 }
 
 // StartSidecars starts the sidecars of the controller service, which were stopped.
 func (s *Storage) StartSidecars() {
 	if s.sidecars == nil {
 		s.sidecars = s.l.NewGroup("sidecars of " + s.o.Driver)
-		sidecars.Start(sidecars.Options{Group: s.sidecars, Server: s.srv, Driver: s})
+		sidecars.Start(sidecars.Options{Group: s.sidecars, Server: s.srv, Driver: s, QPS: s.o.QPS})
 	}
 }
 

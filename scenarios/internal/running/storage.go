@@ -10,8 +10,11 @@ import (
 	"github.com/drydock-sim/drydock/sim/controlplane"
 )
 
-// addStorage adds what is behind the nodes' drivers of CSI.
+// addStorage adds what is behind the nodes' drivers of CSI, and servers of NFS.
 func (p *performance) addStorage() error {
+	for i := range p.s.Spec.NFS {
+		p.cluster.StartNFS(p.s.Spec.NFS[i].Options())
+	}
 	for _, st := range p.s.Spec.AllStorage() {
 		s := p.cluster.StartStorage(st.Options())
 		s.AddRules(st.Rules()...)
@@ -23,10 +26,14 @@ func (p *performance) addStorage() error {
 }
 
 // warnOfClaims says once that claims are bound to directories of nodes, and once of each
-// provisioner that is none of the simulation's.
+// provisioner that is none of the simulation's and of each volume that no kubelet mounts.
 func (p *performance) warnOfClaims() {
 	bound, absent := false, map[string]bool{}
 	p.cluster.Store().OnChange(func(c apiserver.Change) {
+		source := c.New.(*v1.PersistentVolume).Spec.PersistentVolumeSource
+		if c.Old == nil && source.CSI == nil && source.HostPath == nil && source.Local == nil && source.NFS == nil {
+			p.journal.warn(fmt.Sprintf("persistentvolume %s: volumes of this kind are not supported, so pods that use it wait", c.New.GetName()))
+		}
 		if pv := c.New.(*v1.PersistentVolume); !bound && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == controlplane.NodeStorage {
 			bound = true
 			p.journal.warn("claims are bound to directories of the nodes of their pods: no StorageClass has a provisioner (docs/manifests.md)")
