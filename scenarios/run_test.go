@@ -170,7 +170,7 @@ spec:
 }
 
 func TestWarnsOfWhatIsNotActedOn(t *testing.T) {
-	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1"}], volumes: [{name: disk, csi: {driver: disks.example}}]}`, 1))
+	s := parse(t, strings.Replace(shaken, `image: "app:1"}]}`, `image: "app:1"}], volumes: [{name: disk, iscsi: {targetPortal: "10.0.0.1:3260", iqn: "iqn.2001-04.com.example:disk", lun: 0}}]}`, 1))
 	res := run(t, s, scenarios.RunOptions{})
 	if len(res.Warnings) != 2 || !strings.Contains(res.Warnings[0], "spec.volumes[0]") || !strings.Contains(res.Warnings[1], "these images run: app:1.") {
 		t.Errorf("warnings: %q", res.Warnings)

@@ -92,10 +92,15 @@ func startClaimsCluster(b *testing.B, nodes int, claims bool) (*sim.Cluster, tim
 	create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks"}, Provisioner: benchDriver})
 	until := 30 * time.Second
 	mustRun(b, c, until)
+	const wave = 100 // attached in about 10 s
 	for i := range nodes * podsPerNode {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", i)}, Spec: v1.PodSpec{
 			NodeName: fmt.Sprintf("worker-%d", i%nodes), Containers: []v1.Container{{Name: "app", Image: "app:1"}},
 		}}
+		if i/nodes%3 == 0 && i%wave == 0 { // what waits for its volume is looked at ten times a second
+			until += 10 * time.Second
+			mustRun(b, c, until)
+		}
 		if claims && i/nodes%3 == 0 {
 			create(&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pod.Name}, Spec: v1.PersistentVolumeClaimSpec{
 				AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}, StorageClassName: new("disks"),
