@@ -63,9 +63,6 @@ func (c *Client) PullImage(ctx context.Context, image *runtimeapi.ImageSpec, aut
 		}
 		return nil
 	}, func(ctx context.Context) (string, error) {
-		if f := c.r.opts.NonRoot; f != nil && md != nil && f(md, sub.Image) {
-			c.r.images.AssumeUser(name)
-		}
 		return c.r.life.PullImage(ctx, &sub, name, auth)
 	})
 }

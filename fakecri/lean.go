@@ -11,6 +11,7 @@ import (
 
 // RunPodSandboxOf is RunPodSandbox of what config comes to.
 func (c *Client) RunPodSandboxOf(ctx context.Context, config SandboxConfig, runtimeHandler string) (string, error) {
+	c.r.assumeUsers(config.Metadata())
 	return c.r.life.RunSandbox(ctx, &c.by, &records.Sandbox{Config: config.Shared(), Metadata: config.Metadata(), Own: config, Handler: runtimeHandler})
 }
 

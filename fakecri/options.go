@@ -110,10 +110,10 @@ type Options struct {
 	// and hooks do. One with a known image's server then is a process, so that they are
 	// run beside it.
 	Execs func(pod *runtimeapi.PodSandboxMetadata, container string) bool
-	// NonRoot, if any, reports whether a pod wants a user other than root of an image and
-	// doesn't say which. An image of which nothing is known has one then, as it must have had
-	// wherever that pod ran.
-	NonRoot func(pod *runtimeapi.PodSandboxMetadata, image string) bool
+	// NonRoot, if any, is asked before a pod's sandbox is made of which images it wants a user
+	// other than root, without saying which. One of which nothing is known has such a user
+	// from then on, as it must have had wherever that pod ran.
+	NonRoot func(pod *runtimeapi.PodSandboxMetadata) (images []string)
 	// Unknown, if any, is told once of each image of whose program nothing is known,
 	// unless Images lists it.
 	Unknown func(image string)

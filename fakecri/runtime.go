@@ -57,7 +57,7 @@ type kept struct {
 
 	Handlers  []string
 	Streaming StreamingServer
-	NonRoot   func(pod *runtimeapi.PodSandboxMetadata, image string) bool
+	NonRoot   func(pod *runtimeapi.PodSandboxMetadata) []string
 }
 
 // New returns a runtime whose daemon is down. It panics on options that

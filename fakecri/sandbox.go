@@ -11,7 +11,21 @@ import (
 
 // RunPodSandbox makes a sandbox and returns its id; it is READY then.
 func (c *Client) RunPodSandbox(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (string, error) {
+	c.r.assumeUsers(config.GetMetadata())
 	return c.r.life.RunSandbox(ctx, &c.by, &records.Sandbox{Config: config, Metadata: config.GetMetadata(), Handler: runtimeHandler})
+}
+
+// assumeUsers gives the images of a pod the users that Options.NonRoot asks for: before anybody
+// asks for their status, whether or not they have to be pulled.
+func (r *Runtime) assumeUsers(pod *runtimeapi.PodSandboxMetadata) {
+	if r.opts.NonRoot == nil || pod == nil {
+		return
+	}
+	for _, image := range r.opts.NonRoot(pod) {
+		if name, err := r.images.Canonical(image); err == nil {
+			r.images.AssumeUser(name)
+		}
+	}
 }
 
 // StopPodSandbox kills what runs in the sandbox and makes it NOTREADY. It may

@@ -26,15 +26,15 @@ func (n *Node) unknownImage(image string) {
 	n.rec.Record(trace.KindWarning, UnknownImage+image, "nobody knows what the image "+image+" runs")
 }
 
-// nonRoot reports whether a container of a pod wants its image to have a user other than root:
-// runAsNonRoot without a user of its own.
-func (n *Node) nonRoot(md *runtimeapi.PodSandboxMetadata, image string) bool {
+// nonRoot returns the images of a pod that are to have a user other than root: those of containers
+// with runAsNonRoot and without a user of their own.
+func (n *Node) nonRoot(md *runtimeapi.PodSandboxMetadata) (images []string) {
 	if n.kubelet == nil {
-		return false
+		return nil
 	}
 	pod := n.kubelet.Pod(types.UID(md.Uid))
 	if pod == nil {
-		return false
+		return nil
 	}
 	var all v1.PodSecurityContext
 	if pod.Spec.SecurityContext != nil {
@@ -43,20 +43,16 @@ func (n *Node) nonRoot(md *runtimeapi.PodSandboxMetadata, image string) bool {
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			// The kubelet pulls what names no tag as the latest.
-			if c.Image != image && c.Image+":latest" != image {
-				continue
-			}
 			nonRoot, user := all.RunAsNonRoot, all.RunAsUser
 			if sc := c.SecurityContext; sc != nil {
 				nonRoot, user = cmp.Or(sc.RunAsNonRoot, nonRoot), cmp.Or(sc.RunAsUser, user)
 			}
 			if nonRoot != nil && *nonRoot && user == nil {
-				return true
+				images = append(images, c.Image)
 			}
 		}
 	}
-	return false
+	return images
 }
 
 // ends reports whether a container is one that its pod doesn't restart when it ends well:

@@ -25,6 +25,10 @@ func (src *Source) Plain() bool {
 	return src.Known == nil && src.Commands == nil && len(src.Entrypoint) == 0 && len(src.Cmd) == 0
 }
 
+// Unknown reports whether nothing is known of the image: neither a scenario lists it nor is it a
+// well-known one.
+func (src *Source) Unknown() bool { return !src.Listed && src.Known == nil }
+
 // States reports whether the image's stated commands have one, by name or path.
 func (src *Source) States(command string) bool {
 	return slices.ContainsFunc(src.Commands, func(c string) bool {

@@ -53,11 +53,20 @@ func (u users) Home(uid int) string {
 // of distroless images.
 const assumedUser = "65532"
 
-// AssumeUser gives an image a user, before it is pulled, unless the catalogue has it or
-// something is known of it.
+// AssumeUser gives an image a user, present or yet to be pulled, unless the catalogue has it
+// or something is known of it.
 func (r *Store) AssumeUser(name string) {
-	if src := r.Source(name); src != nil && !src.Listed && src.Known == nil && src.User == "" {
-		src.User = assumedUser
+	src := r.Source(name)
+	if src == nil || !src.Unknown() || src.User != "" {
+		return
+	}
+	src.User = assumedUser
+	for _, im := range r.Images {
+		if im.Source == src {
+			im.describe()
+			r.List = nil
+			r.Gen++
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 package process
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -81,14 +83,40 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 // nothing is known, as init containers do that hand a program to others: there is nothing to
 // copy, and that must not keep its pod from starting. Files of volumes are copied.
 func copiesUnknown(c *records.Container, argv []string) bool {
-	src := c.Image.Source
-	if path.Base(argv[0]) != "cp" || src.Listed || src.Known != nil || len(argv) < 3 {
+	if path.Base(argv[0]) != "cp" || !c.Image.Source.Unknown() || len(argv) < 3 {
 		return false
 	}
 	return slices.ContainsFunc(argv[1:len(argv)-1], func(file string) bool {
 		return !strings.HasPrefix(file, "-") && !slices.ContainsFunc(c.Config.Mounts, func(m *runtimeapi.Mount) bool {
 			return strings.HasPrefix(file+"/", m.ContainerPath+"/")
 		})
+	})
+}
+
+// ofUnknown are the commands in containers of images of which nothing is known: a cp there, as in a
+// script, does well although what it is to copy isn't in the image's files, for the reason that
+// copiesUnknown has. All such containers of a node share the map.
+func (r *Runner) ofUnknown(src *images.Source) kernel.Commands {
+	if r.unknownImages == nil {
+		r.unknownImages = maps.Clone(r.Images.CommandsOf(src))
+		copies := r.unknownImages["cp"]
+		r.unknownImages["cp"] = func(ctx context.Context, p *kernel.Process) int {
+			c := r.Records.ContainerFor(p.Container().Options().ID)
+			if c == nil || !copiesUnknown(c, p.Argv) || anyThere(p.View(), p.Argv[1:len(p.Argv)-1]) {
+				return copies(ctx, p)
+			}
+			p.Container().Warn("what is in its image is not known here: " + strings.Join(p.Argv, " ") + " copies nothing and exits 0")
+			return 0
+		}
+	}
+	return r.unknownImages
+}
+
+// anyThere reports whether any of some files is there.
+func anyThere(v *kernel.View, files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool {
+		_, err := v.Lstat(file)
+		return err == nil && !strings.HasPrefix(file, "-")
 	})
 }
 

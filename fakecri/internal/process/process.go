@@ -51,7 +51,8 @@ type Runner struct {
 	// Event tells those who stream container events (EventedPLEG).
 	Event func(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox)
 
-	matched []bool // by program
+	matched       []bool          // by program
+	unknownImages kernel.Commands // see ofUnknown; made for the first
 }
 
 // Options are those of the runtime's Options that concern programs. Behave, if any, comes before

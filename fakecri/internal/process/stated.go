@@ -57,8 +57,10 @@ var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, record
 // commandsFor are the programs of a container: its image's, and the stated one
 // if it has one. The map is the container's own, as the closure in it is.
 func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
-	if in.Stated == nil {
-		return r.Images.CommandsOf(in.Container.Image.Source)
+	if src := in.Container.Image.Source; in.Stated == nil && src.Unknown() && src.Commands == nil {
+		return r.ofUnknown(src)
+	} else if in.Stated == nil {
+		return r.Images.CommandsOf(src)
 	}
 	own := kernel.Commands{}
 	maps.Copy(own, r.Images.CommandsOf(in.Container.Image.Source))
