@@ -59,6 +59,31 @@ func TestSnapshotWithControllers(t *testing.T) {
 	}
 }
 
+// TestSnapshotWithJobs: a Job of a snapshot goes on with the pods that it has and wants those that
+// are left; one that is over doesn't begin again.
+func TestSnapshotWithJobs(t *testing.T) {
+	const file = "testdata/jobs-cluster.yaml"
+	s, err := ReadSnapshot(file, bytes.NewReader(readFile(t, file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"jobs that are over are left out (1)", "pods that have ended are left out (1)"}; !slices.Equal(s.Notes, want) {
+		t.Errorf("notes %q", s.Notes)
+	}
+	cfg := DefaultConfig()
+	cfg.Snapshot, cfg.For = s, 5*time.Minute
+	calm, err := Run(t.Context(), cfg, Options{})
+	if err != nil || calm.Pods.Running != 2 || calm.Created != 2 || calm.Deleted != 0 || len(calm.Warnings) != len(s.Notes) {
+		t.Errorf("%+v, %v", calm, err)
+	}
+	// A pod whose node is lost is replaced, by one that ends as nobody knows what it runs.
+	cfg.Faults, cfg.For = []Fault{{Nodes: "n1", At: time.Minute}}, 20*time.Minute
+	lost, err := Run(t.Context(), cfg, Options{})
+	if err != nil || lost.Started != 3 || lost.Pods.Succeeded != 1 {
+		t.Errorf("%+v, %v", lost, err)
+	}
+}
+
 // TestPendingReasons: pods that nothing has room for say so in the result.
 func TestPendingReasons(t *testing.T) {
 	w, err := ParseWorkload("w.yaml", []byte(`apiVersion: drydock.dev/v1alpha1

@@ -29,7 +29,7 @@ type Snapshot struct {
 	Pods  []*v1.Pod
 	// Static are static pods by their node, from their mirrors.
 	Static map[string][]*v1.Pod
-	// Controllers are ReplicaSets, StatefulSets and DaemonSets, and after them Deployments: pods that
+	// Controllers are ReplicaSets, StatefulSets, DaemonSets and Jobs, and after them Deployments: pods that
 	// they select become theirs again.
 	Controllers []apiserver.Object
 	// Notes say what of the file is left out or taken otherwise, each once.
@@ -161,14 +161,14 @@ func (s *Snapshot) object(kind string, doc []byte, notes map[string]int) error {
 			return errors.New("pod: metadata.name: must be set")
 		}
 		s.Pods = append(s.Pods, p)
-	case "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet":
+	case "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job":
 		obj := newController(kind)
 		if err := json.Unmarshal(doc, obj); err != nil {
 			return fmt.Errorf("%s%s: %w", strings.ToLower(kind), nameOf(doc), fieldError(err))
 		}
 		s.Controllers = append(s.Controllers, obj)
 	default:
-		notes["objects of other kinds than Node, Pod, Deployment, ReplicaSet, StatefulSet and DaemonSet are left out"]++
+		notes["objects of other kinds than Node, Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet and Job are left out"]++
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +23,8 @@ func kindOfController(o apiserver.Object) string {
 		return "ReplicaSet"
 	case *appsv1.StatefulSet:
 		return "StatefulSet"
+	case *batchv1.Job:
+		return "Job"
 	}
 	return "DaemonSet"
 }
@@ -51,6 +54,8 @@ func (s *Snapshot) settleControllers(notes map[string]int) {
 			notes["controllers that are being deleted are left out"]++
 		case kind == "Deployment" && !owned[o.GetNamespace()+"/"+o.GetName()]:
 			notes["deployments whose replica sets are not in the file are left out"]++
+		case kind == "Job" && jobIsOver(o.(*batchv1.Job)):
+			notes["jobs that are over are left out"]++
 		case kind == "ReplicaSet" && owner != nil && !slices.ContainsFunc(all, func(d apiserver.Object) bool {
 			return kindOfController(d) == owner.Kind && d.GetNamespace() == o.GetNamespace() && d.GetName() == owner.Name
 		}):
@@ -74,6 +79,34 @@ func (s *Snapshot) settleControllers(notes map[string]int) {
 		}
 		return rank(a) - rank(b)
 	})
+}
+
+// jobIsOver reports whether nothing is left of a Job to be done: it has ended, or as many pods
+// have succeeded as it wants.
+func jobIsOver(j *batchv1.Job) bool {
+	for _, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue {
+			return true
+		}
+	}
+	return j.Spec.Completions != nil && j.Status.Succeeded >= *j.Spec.Completions
+}
+
+// stripJob leaves of a Job what it has yet to do. It keeps its selector, by which it finds its
+// pods: the one that the API server would make for a Job of this cluster selects others
+// (pkg/registry/batch/job generateSelector).
+func stripJob(j *batchv1.Job, notes map[string]int) {
+	if c := j.Spec.Completions; c != nil && j.Status.Succeeded > 0 {
+		if m := j.Spec.CompletionMode; m != nil && *m == batchv1.IndexedCompletion {
+			notes["indexed jobs run the indexes again that have succeeded"]++
+		} else {
+			left := *c - j.Status.Succeeded
+			j.Spec.Completions = &left
+		}
+	}
+	manual := true
+	j.Spec.ManualSelector = &manual
+	j.Status = batchv1.JobStatus{}
 }
 
 // stripController takes off what the API server gives, and has pods be replaced as they end and
@@ -104,6 +137,10 @@ func stripController(o apiserver.Object, notes map[string]int) {
 			}
 			x.Spec.VolumeClaimTemplates = nil
 		}
+		template(&x.Spec.Template)
+	case *batchv1.Job:
+		x.ObjectMeta = meta
+		stripJob(x, notes)
 		template(&x.Spec.Template)
 	case *appsv1.DaemonSet:
 		x.ObjectMeta, x.Status = meta, appsv1.DaemonSetStatus{}
@@ -141,6 +178,8 @@ func newController(kind string) apiserver.Object {
 		return &appsv1.ReplicaSet{}
 	case "StatefulSet":
 		return &appsv1.StatefulSet{}
+	case "Job":
+		return &batchv1.Job{}
 	}
 	return &appsv1.DaemonSet{}
 }
