@@ -33,9 +33,11 @@ VERIFYFLAGS ?=
 CONFORMANCEFLAGS ?=
 # What else `make mutate` passes on, such as -seed 2.
 MUTATEFLAGS ?=
-# What CI builds beside its own system, and how a release is built: golang.org/x/net/trace, which
-# gRPC would draw in, looks up methods by name, so that the linker keeps all of them.
+# What make cross builds, what releases are for, and how a release is built:
+# golang.org/x/net/trace, which gRPC would draw in, looks up methods by name, so that the linker
+# keeps all of them.
 CROSS        ?= darwin/arm64 windows/amd64
+TARGETS       = linux/amd64 linux/arm64 darwin/arm64 darwin/amd64 windows/amd64
 RELEASEFLAGS  = -trimpath -tags grpcnotrace -ldflags '-s -w'
 # The version of golangci-lint, which .golangci.yml is for.
 GOLANGCI = v2.15.0
@@ -127,6 +129,11 @@ verify: ## a thousand nodes with churn and faults on 1, 2 and 4 cores: one hash
 cross: ## the command, built for a Mac and for Windows
 	@set -e; for t in $(CROSS); do echo "building for $$t"; \
 		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build $(RELEASEFLAGS) -o bin/cross/ ./cmd/drydock; done
+
+.PHONY: cross-imports
+cross-imports: ## what the command imports is there for each target of a release: seconds, where make cross takes minutes
+	@set -e; for t in $(TARGETS); do echo "$$t"; \
+		CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) list -deps ./cmd/drydock >/dev/null; done
 
 .PHONY: man snapshot mutate
 man: ## the manual's pages, as bin/man
