@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/facade/internal/renewals"
 )
 
 // Options are what a facade is made of.
@@ -56,7 +57,7 @@ type Facade struct {
 	types    goTypes
 	kinds    *served
 	watches  *watches
-	managed  managedSets
+	managed  renewals.Sets
 	clock    clock
 	// discoveries is what clients are told of kinds, paths what is outside of groups.
 	discoveries *discoveries
@@ -89,7 +90,7 @@ func New(o Options) *Facade {
 	if err := errors.Join(f.addVirtual(), f.addReviews()); err != nil {
 		panic(fmt.Sprintf("facade: %v", err)) // a mistake of the libraries
 	}
-	f.watches, f.managed = newWatches(o), managedSets{}
+	f.watches, f.managed = newWatches(o), renewals.Sets{}
 	f.discoveries, f.openAPI = newDiscoveries(), &openAPI{f: f}
 	f.paths, f.began = f.rootPaths(), o.API.Loop().Now()
 	o.API.OnChange(f.definitionChanged, apiserver.KindCustomResourceDefinition)

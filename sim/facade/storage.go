@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/handlers"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/warning"
@@ -433,4 +435,54 @@ func compareTimes(a, b *metav1.Time) int {
 		return t.Unix()
 	}
 	return cmp.Compare(unix(a), unix(b))
+}
+
+// put serves requests that replace an object of a kind.
+func (k *servedKind) put(store *storage, scope *handlers.RequestScope) http.HandlerFunc {
+	if k.row.Custom != nil || len(k.row.Views) > 0 || scope.Subresource != "" || resetFields(k.row, "") != nil {
+		return handlers.UpdateResource(store, scope, nil)
+	}
+	return func(w http.ResponseWriter, req *http.Request) {
+		r := &replacement{storage: store, apiVersion: scope.Kind.GroupVersion().String()}
+		r.agent, _, _ = strings.Cut(req.UserAgent(), "/")
+		handlers.UpdateResource(r, scope, nil)(w, req)
+	}
+}
+
+// replacement is a storage as one such request sees it.
+type replacement struct {
+	*storage
+	apiVersion string
+	agent      string         // who manages what it writes, unless the request says so
+	sent       runtime.Object // what the request's body is decoded into
+}
+
+// New implements rest.Storage.
+func (r *replacement) New() runtime.Object {
+	r.sent = r.storage.New()
+	return r.sent
+}
+
+// Update implements rest.Updater.
+func (r *replacement) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateNew rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, mayCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
+	manager := options.FieldManager
+	if manager == "" {
+		manager = r.agent
+	}
+	return r.storage.Update(ctx, name, &renewal{info, r, manager}, validateNew, validate, mayCreate, options)
+}
+
+// renewal is what such a request makes of the stored object.
+type renewal struct {
+	rest.UpdatedObjectInfo
+	*replacement
+	manager string
+}
+
+// UpdatedObject implements rest.UpdatedObjectInfo.
+func (r *renewal) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	if out := r.f.managed.Renewed(old, r.sent, r.manager, r.apiVersion); out != nil {
+		return out, nil
+	}
+	return r.UpdatedObjectInfo.UpdatedObject(ctx, old)
 }

@@ -1,86 +1,32 @@
-package facade
+// Package renewals knows updates that leave as it was who manages which fields.
+//
+// Most requests of controllers renew leases: one manager gives fields that it manages already,
+// and nobody else does, other values. apimachinery's managedfields compares the two objects
+// field by field through their schema to find that; this package finds it by their Go types,
+// and leaves all else to the library. It is a layer that can be taken off.
+package renewals
 
 import (
-	"context"
-	"net/http"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/endpoints/handlers"
-	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
-// Most requests of controllers renew leases: one manager gives fields that it manages
-// already, and nobody else does, other values. The library compares the two objects
-// field by field through their schema to find that who manages what is as it was; this
-// finds it by their Go types, and leaves all else to the library. Without this layer
-// (handlers.UpdateResource of the storage itself) the answers are the same.
-
-// put serves requests that replace an object of a kind.
-func (k *servedKind) put(store *storage, scope *handlers.RequestScope) http.HandlerFunc {
-	if k.row.Custom != nil || len(k.row.Views) > 0 || scope.Subresource != "" || resetFields(k.row, "") != nil {
-		return handlers.UpdateResource(store, scope, nil)
-	}
-	return func(w http.ResponseWriter, req *http.Request) {
-		r := &replacement{storage: store, apiVersion: scope.Kind.GroupVersion().String()}
-		r.agent, _, _ = strings.Cut(req.UserAgent(), "/")
-		handlers.UpdateResource(r, scope, nil)(w, req)
-	}
-}
-
-// replacement is a storage as one such request sees it.
-type replacement struct {
-	*storage
-	apiVersion string
-	agent      string         // who manages what it writes, unless the request says so
-	sent       runtime.Object // what the request's body is decoded into
-}
-
-// New implements rest.Storage.
-func (r *replacement) New() runtime.Object {
-	r.sent = r.storage.New()
-	return r.sent
-}
-
-// Update implements rest.Updater.
-func (r *replacement) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateNew rest.ValidateObjectFunc, validate rest.ValidateObjectUpdateFunc, mayCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	manager := options.FieldManager
-	if manager == "" {
-		manager = r.agent
-	}
-	return r.storage.Update(ctx, name, &renewal{info, r, manager}, validateNew, validate, mayCreate, options)
-}
-
-// renewal is what such a request makes of the stored object.
-type renewal struct {
-	rest.UpdatedObjectInfo
-	*replacement
-	manager string
-}
-
-// UpdatedObject implements rest.UpdatedObjectInfo.
-func (r *renewal) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
-	if out := r.f.managed.renewed(old, r.sent, r.manager, r.apiVersion); out != nil {
-		return out, nil
-	}
-	return r.UpdatedObjectInfo.UpdatedObject(ctx, old)
-}
-
-// managedSets are the sets of fields that managers were seen to manage, by how they are
+// Sets are the sets of fields that managers were seen to manage, by how they are
 // written. They belong to the API's loop.
-type managedSets map[string]*fieldpath.Set
+type Sets map[string]*fieldpath.Set
 
-// maxManagedSets is how many are kept: objects of one kind and manager share one.
-const maxManagedSets = 1000
+// maxSets is how many are kept: objects of one kind and manager share one.
+const maxSets = 1000
 
 // of returns a set; nil: it can't be read.
-func (m managedSets) of(fields *metav1.FieldsV1) *fieldpath.Set {
+func (m Sets) of(fields *metav1.FieldsV1) *fieldpath.Set {
 	text := fields.GetRawString()
 	if set, ok := m[text]; ok {
 		return set
@@ -89,17 +35,17 @@ func (m managedSets) of(fields *metav1.FieldsV1) *fieldpath.Set {
 	if err := set.FromJSON(strings.NewReader(text)); err != nil {
 		set = nil
 	}
-	if len(m) >= maxManagedSets {
+	if len(m) >= maxSets {
 		clear(m)
 	}
 	m[text] = set
 	return set
 }
 
-// renewed returns what an update makes of an object, with its managed fields, if it only
+// Renewed returns what an update makes of an object, with its managed fields, if it only
 // gives other values to fields that its manager alone manages; nil: it may do more. The
-// time of its managed fields is stampFields' to set.
-func (m managedSets) renewed(old, sent runtime.Object, manager, apiVersion string) runtime.Object {
+// time of its managed fields is zero if something has changed: the caller's to set.
+func (m Sets) Renewed(old, sent runtime.Object, manager, apiVersion string) runtime.Object {
 	was, ok := old.(apiserver.Object)
 	if !ok || len(was.GetManagedFields()) != 1 {
 		return nil
