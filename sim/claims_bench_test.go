@@ -92,7 +92,7 @@ func startClaimsCluster(b *testing.B, nodes int, claims bool) (*sim.Cluster, tim
 	create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks"}, Provisioner: benchDriver})
 	until := 30 * time.Second
 	mustRun(b, c, until)
-	const wave = 100 // attached in about 10 s
+	const wave = 20 // attached within 10 s
 	for i := range nodes * podsPerNode {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", i)}, Spec: v1.PodSpec{
 			NodeName: fmt.Sprintf("worker-%d", i%nodes), Containers: []v1.Container{{Name: "app", Image: "app:1"}},
@@ -112,7 +112,7 @@ func startClaimsCluster(b *testing.B, nodes int, claims bool) (*sim.Cluster, tim
 		create(pod)
 	}
 	for c.PodsByPhase()[v1.PodRunning] < nodes*podsPerNode {
-		if until += 10 * time.Second; until > time.Hour {
+		if until += 10 * time.Second; until > 4*time.Hour {
 			b.Fatalf("after %v %v", until, c.PodsByPhase())
 		}
 		mustRun(b, c, until)
