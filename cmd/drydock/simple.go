@@ -136,6 +136,13 @@ output); with --apply one that applies your manifests, and wants its workloads r
 			if err := f.Close(); err != nil {
 				return &codeError{exitInternal, err}
 			}
+			if apply != "" && apply != "-" {
+				// What is wrong with the manifests shows now. The scenario stays, to be run
+				// once they are mended.
+				if _, err := new(selection).load(cmd.Context(), []string{file}); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "wrote %s; try: drydock run %s\n", file, file)
 			return nil
 		},
