@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-limit=$((76 * 1000 * 1000))
+limit=$((75 * 1000 * 1000))
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 
