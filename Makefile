@@ -20,7 +20,7 @@ KILLS    ?= 20
 ROUNDS   ?= 12
 # Where goroutines are: the ground, and what stands on its edges.
 RACEPKGS ?= ./ground/loop/... ./sim ./sim/facade ./scale ./scenarios ./scenarios/result ./cmd/drydock ./fakecri/server/... ./fakecri/fakecritest \
-	./kubelet/real/... ./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./kubelet/internal/metrics ./conformance/...
+	./kubelet/real/... ./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./kubelet/internal/certificate ./kubelet/internal/metrics ./conformance/...
 # How many random clusters `make workloads` tries, and with how many seeds `make cluster-seeds`
 # replays each recorded case.
 WORKLOADS     ?= 1000

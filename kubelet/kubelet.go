@@ -327,6 +327,15 @@ func (kl *Kubelet) Healthy() error {
 	return kl.loop.healthy()
 }
 
+// NodeAddresses are the node's, as the API has them, for a serving certificate: none before the node
+// is registered, nor without an API.
+func (kl *Kubelet) NodeAddresses() []v1.NodeAddress {
+	if kl.node == nil {
+		return nil // it has not got that far
+	}
+	return kl.node.reported()
+}
+
 // Cgroups returns the node's cgroups above those of containers, as the pods, the
 // machine and the configuration make them now: that of all pods, those of the
 // classes, the pods' by UID, at last those reserved. nil while there are none.

@@ -96,6 +96,15 @@ func (n *nodeView) addresses() []v1.NodeAddress {
 	return append(out, v1.NodeAddress{Type: v1.NodeHostName, Address: n.nodeName})
 }
 
+// reported are the addresses that the API has, which a cloud provider may have set; none before the
+// node is registered.
+func (n *nodeView) reported() []v1.NodeAddress {
+	if n.node == nil {
+		return nil
+	}
+	return slices.Clone(n.node.Status.Addresses)
+}
+
 // hostIPs returns the node's addresses for pods: the API's, or while the node
 // is not known the machine's. An unchanged list is the same slice.
 func (n *nodeView) hostIPs() []v1.HostIP {

@@ -11,6 +11,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet/internal/certificate"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
@@ -27,6 +28,8 @@ type commandLine struct {
 	lenient error
 	// api is how the API server is reached; nil in standalone mode.
 	api *rest.Config
+	// certificates are told of at /metrics.
+	certificates *certificate.Metrics
 }
 
 // newFlagSet makes the whole set of flags around a configuration.
@@ -44,7 +47,7 @@ func newFlagSet(flags *Flags, global *globalFlags, c *kubeletconfig.KubeletConfi
 // newCommandLine returns an unparsed command line with its defaults. Messages of pflag itself go
 // to stderr.
 func newCommandLine(stderr io.Writer) (*commandLine, error) {
-	cl := &commandLine{flags: NewFlags(), config: NewConfiguration()}
+	cl := &commandLine{flags: NewFlags(), config: NewConfiguration(), certificates: certificate.NewMetrics()}
 	var err error
 	if cl.set, err = newFlagSet(cl.flags, &cl.global, cl.config); err != nil {
 		return nil, err

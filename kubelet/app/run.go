@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/client-go/kubernetes"
@@ -25,6 +26,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
+	"github.com/drydock-sim/drydock/kubelet/internal/certificate"
 	"github.com/drydock-sim/drydock/kubelet/internal/clientgo"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/server"
@@ -101,8 +103,9 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
 	}
 	o.GC, o.AllocatableIgnoresEviction = cl.flags.gcPolicy(), cl.flags.AllocatableIgnoresEvictions
-	if err := cl.connect(&o); err != nil {
-		return err
+	rotate, err := cl.connect(ctx, &o)
+	if err != nil {
+		return ignoreEnd(ctx, err)
 	}
 	if err := cl.checkHost(); err != nil {
 		return err
@@ -117,19 +120,30 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	dog.start(ctx)
+	var rotation sync.WaitGroup
+	defer rotation.Wait()
+	defer cancel(nil)
+	if rotate != nil {
+		// Without a certificate there is no node, so it is asked for before the kubelet starts.
+		rotation.Go(func() {
+			if err := rotate.Run(ctx); err != nil {
+				cancel(&exitError{err})
+			}
+		})
+	}
 	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog, serve, cancel) }
 	err = deps.Run(ctx, o)
-	if failed := (*serveError)(nil); errors.As(context.Cause(ctx), &failed) {
+	if failed := (*exitError)(nil); errors.As(context.Cause(ctx), &failed) {
 		return failed
 	}
 	return ignoreEnd(ctx, err)
 }
 
-// serveError ends a kubelet that can't serve, as upstream's process exits.
-type serveError struct{ err error }
+// exitError ends a kubelet that can't serve, or has no certificate, as upstream's process exits.
+type exitError struct{ err error }
 
-func (e *serveError) Error() string { return "failed to listen and serve: " + e.err.Error() }
-func (e *serveError) Unwrap() error { return e.err }
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
 
 // newServers makes the kubelet's servers, with their certificate and who may ask; nil:
 // the configuration wants none.
@@ -137,7 +151,7 @@ func (cl *commandLine) newServers(node string) (*server.Servers, error) {
 	if !ptr.Deref(cl.config.EnableServer, true) {
 		return nil, nil
 	}
-	o := server.Options{Config: cl.config, NodeName: node, Hostname: node, CertDir: cl.flags.CertDir}
+	o := server.Options{Config: cl.config, NodeName: node, Hostname: node, CertDir: cl.flags.CertDir, Certificates: cl.certificates}
 	o.Flags.FlagSet("flags").AddFlagSet(cl.set)
 	if cl.api != nil {
 		client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(cl.api), "kubelet"))
@@ -190,22 +204,48 @@ func (cl *commandLine) lock(ctx context.Context) (unlock func(), _ context.Conte
 	}, ctx, nil
 }
 
-// connect says how the API is reached, and checks who may ask the kubelet.
+// connect says how the API is reached, and checks who may ask the kubelet. With a certificate that
+// is rotated it returns the rotation; without, it waits here for a first one if there is none
+// (buildKubeletClientConfig).
 // The client is made with the kubelet's loop, which doesn't exist yet. Its errors have upstream's
 // texts.
-func (cl *commandLine) connect(o *real.Options) error {
-	c, path := cl.config, cl.flags.Kubeconfig
-	if path == "" {
+func (cl *commandLine) connect(ctx context.Context, o *real.Options) (*certificate.Client, error) {
+	c, f := cl.config, cl.flags
+	if f.Kubeconfig == "" && f.BootstrapKubeconfig == "" {
 		klog.InfoS("Standalone mode, no API client")
-		return checkAuth(c)
+		return nil, checkAuth(c)
 	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	dir, err := filepath.Abs(f.CertDir) // a kubeconfig's paths are relative to itself
 	if err != nil {
-		return fmt.Errorf("invalid kubeconfig: %w", err)
+		return nil, err
 	}
+	files := &certificate.Files{Kubeconfig: f.Kubeconfig, Bootstrap: f.BootstrapKubeconfig, Dir: dir}
+	if c.RotateCertificates {
+		klog.InfoS("Client rotation is on, will bootstrap in background")
+		rotate, cfg, err := certificate.NewClient(files, o.NodeName, c.ContentType, cl.certificates)
+		if err != nil {
+			return nil, err
+		}
+		cl.use(o, cfg)
+		return rotate, checkMode(c)
+	}
+	if f.BootstrapKubeconfig != "" {
+		if err := files.Request(ctx, o.NodeName); err != nil {
+			return nil, err
+		}
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
+	}
+	cl.use(o, cfg)
+	return nil, checkMode(c)
+}
+
+// use has the kubelet reach the API so.
+func (cl *commandLine) use(o *real.Options, cfg *rest.Config) {
 	cl.api = cfg
-	o.NewClient = func(l *loop.Loop, _ *loop.Group) (kubelet.Client, error) { return clientgo.New(l, cfg, c) }
-	return checkMode(c)
+	o.NewClient = func(l *loop.Loop, _ *loop.Group) (kubelet.Client, error) { return clientgo.New(l, cfg, cl.config) }
 }
 
 // checkAuth refuses what needs an API server where there is none
@@ -332,7 +372,7 @@ func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdo
 		go func() {
 			if err := servers.Serve(ctx, h, checks); err != nil {
 				klog.ErrorS(err, "Failed to listen and serve")
-				fail(&serveError{err})
+				fail(&exitError{fmt.Errorf("failed to listen and serve: %w", err)})
 			}
 		}()
 	}

@@ -29,8 +29,6 @@ const (
 // they are told. A subsystem that gets built takes its fields off this list.
 func always() []field {
 	return []field{
-		{"rotateCertificates", "certificates are not rotated yet"},
-		{"serverTLSBootstrap", "serving certificates are not asked for yet"},
 		{"enableSystemLogQuery", "the node's logs can't be queried yet"},
 		{"streamingConnectionIdleTimeout", noEffect},
 		{"kubeletCgroups", "the kubelet stays in the cgroups it was started in"},
@@ -49,6 +47,8 @@ func always() []field {
 // inSimulations returns those that have none besides on a simulated machine.
 func inSimulations() []field {
 	return []field{
+		{"rotateCertificates", "a simulated kubelet shows no certificate"},
+		{"serverTLSBootstrap", noSocket},
 		{"staticPodURL", noFetch},
 		{"staticPodURLHeader", noFetch},
 		{"healthzPort", noHealthz},

@@ -245,6 +245,58 @@ func TestListen(t *testing.T) {
 	}
 }
 
+// TestServingCertificate holds that a kubelet which is to ask for its certificate makes none by
+// itself, and serves nobody before it has one; one that it had is used.
+func TestServingCertificate(t *testing.T) {
+	dir := t.TempDir()
+	cert, key, err := certutil.GenerateSelfSignedCertKey("mine", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair := filepath.Join(dir, "pair.pem")
+	if err := os.WriteFile(pair, append(cert, key...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ file, want string }{{"", "tls: internal error"}, {pair, ""}} {
+		c := &kubeletconfig.KubeletConfiguration{ServerTLSBootstrap: true, TLSCertFile: tc.file, TLSPrivateKeyFile: tc.file}
+		c.Authentication.Anonymous.Enabled, c.Authorization.Mode = ptr.To(true), kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+		pki := filepath.Join(t.TempDir(), "pki")
+		s, err := New(Options{Config: c, NodeName: "n", Hostname: "host", CertDir: pki})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(pki, "kubelet.crt")); err == nil {
+			t.Error("a certificate was made")
+		}
+		l, err := tls.Listen("tcp", "127.0.0.1:0", s.tls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if conn, err := l.Accept(); err == nil {
+				_ = conn.(*tls.Conn).HandshakeContext(context.Background())
+				_ = conn.Close()
+			}
+		}()
+		conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		switch {
+		case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
+			t.Errorf("without a certificate: %v", err)
+		case tc.want == "" && err != nil:
+			t.Errorf("with a certificate: %v", err)
+		case err == nil:
+			if got := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; !strings.HasPrefix(got, "mine") {
+				t.Errorf("served with %s", got)
+			}
+			_ = conn.Close()
+		}
+		_ = l.Close()
+		ended := make(chan struct{})
+		close(ended)
+		s.dyn.Run(1, ended) // which it was made for
+	}
+}
+
 func freePort(t *testing.T) int32 {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

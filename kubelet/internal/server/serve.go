@@ -13,15 +13,19 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/emicklei/go-restful/v3"
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/flagz"
 	"k8s.io/apiserver/pkg/server/routes"
 	"k8s.io/apiserver/pkg/server/statusz"
 	"k8s.io/client-go/kubernetes"
 	certutil "k8s.io/client-go/util/cert"
+	clientcert "k8s.io/client-go/util/certificate"
 	"k8s.io/client-go/util/keyutil"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/compatibility"
@@ -32,6 +36,9 @@ import (
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/drydock-sim/drydock/kubelet"
+	"github.com/drydock-sim/drydock/kubelet/internal/certificate"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/real/streamproxy"
 	"github.com/drydock-sim/drydock/kubelet/server"
 )
@@ -47,6 +54,8 @@ type Options struct {
 	Client kubernetes.Interface
 	// Flags are what /flagz shows.
 	Flags cliflag.NamedFlagSets
+	// Certificates are told of at /metrics; nil: there are none to tell of.
+	Certificates *certificate.Metrics
 }
 
 // Servers are the kubelet's servers, made and not yet listening.
@@ -54,9 +63,11 @@ type Servers struct {
 	o    Options
 	auth *auth
 	tls  *tls.Config
-	// certs follow the files of the serving certificate.
-	certs *dynamiccertificates.DynamicCertKeyPairContent
-	dyn   *dynamiccertificates.DynamicServingCertificateController
+	// certs follow the files of the serving certificate; nil: rotating asks the API for it.
+	certs    *dynamiccertificates.DynamicCertKeyPairContent
+	dyn      *dynamiccertificates.DynamicServingCertificateController
+	rotating clientcert.Manager
+	handle   atomic.Pointer[Handle]
 }
 
 // How long the connections of clients may take, and how much, as upstream's.
@@ -67,15 +78,32 @@ const (
 	maxHeaderBytes = 1 << 20
 )
 
-// New reads or makes the serving certificate and says who may ask. Its errors are
+// New reads, makes or asks for the serving certificate and says who may ask. Its errors are
 // upstream's, for the start of the kubelet.
 func New(o Options) (*Servers, error) {
+	if o.Certificates == nil {
+		o.Certificates = certificate.NewMetrics()
+	}
 	s := &Servers{o: o}
 	var err error
 	if s.auth, err = newAuth(o.NodeName, o.Config, o.Client); err != nil {
 		return nil, err
 	}
-	certFile, keyFile, err := certificate(&o)
+	gates, err := features.Resolve(o.Config.FeatureGates)
+	if err != nil {
+		return nil, err
+	}
+	if o.Config.ServerTLSBootstrap && gates.Enabled(features.RotateKubeletServerCertificate) {
+		s.rotating, err = certificate.NewServing(certificate.Serving{
+			Client: o.Client, Node: o.NodeName, Dir: o.CertDir, CertFile: o.Config.TLSCertFile, KeyFile: o.Config.TLSPrivateKeyFile,
+			Addresses: s.addresses, Metrics: o.Certificates,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return s, s.makeTLS()
+	}
+	certFile, keyFile, err := ownPair(&o)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +113,26 @@ func New(o Options) (*Servers, error) {
 	return s, s.makeTLS()
 }
 
-// certificate returns the files of the serving certificate. Without any in the
+// addresses are those that the kubelet told the API of last; none before it serves.
+func (s *Servers) addresses() []v1.NodeAddress {
+	h := s.handle.Load()
+	if h == nil {
+		return nil
+	}
+	var out []v1.NodeAddress
+	err := (*h).Run(context.Background(), func(_ context.Context, k *kubelet.Kubelet) error {
+		out = k.NodeAddresses()
+		return nil
+	})
+	if err != nil {
+		return nil // the task may still be about to write
+	}
+	return out
+}
+
+// ownPair returns the files of the serving certificate. Without any in the
 // configuration they are in CertDir, and made there if they are not.
-func certificate(o *Options) (cert, key string, err error) {
+func ownPair(o *Options) (cert, key string, err error) {
 	cert, key = o.Config.TLSCertFile, o.Config.TLSPrivateKeyFile
 	if cert != "" || key != "" {
 		return cert, key, nil
@@ -129,11 +174,24 @@ func (s *Servers) makeTLS() error {
 		base.ClientAuth = tls.RequestClientCert
 		ca = s.auth.clientCA
 	}
-	s.dyn = dynamiccertificates.NewDynamicServingCertificateController(base, ca, s.certs, nil, nil)
+	var own dynamiccertificates.CertKeyContentProvider
+	if s.rotating != nil {
+		base.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if c := s.rotating.Current(); c != nil {
+				return c, nil
+			}
+			return nil, errors.New("no serving certificate available for the kubelet")
+		}
+	} else {
+		own = s.certs
+	}
+	s.dyn = dynamiccertificates.NewDynamicServingCertificateController(base, ca, own, nil, nil)
 	if ca != nil {
 		s.auth.clientCA.AddListener(s.dyn)
 	}
-	s.certs.AddListener(s.dyn)
+	if s.certs != nil {
+		s.certs.AddListener(s.dyn)
+	}
 	if err := s.dyn.RunOnce(); err != nil {
 		return fmt.Errorf("failed to initialize TLS: %w", err)
 	}
@@ -148,10 +206,16 @@ func (s *Servers) makeTLS() error {
 func (s *Servers) Serve(ctx context.Context, h Handle, checks []server.Check) error {
 	c := s.o.Config
 	s.auth.run(ctx)
-	go s.certs.Run(ctx, 1)
+	if s.rotating != nil {
+		s.handle.Store(&h)
+		s.rotating.Start()
+		defer s.rotating.Stop()
+	} else {
+		go s.certs.Run(ctx, 1)
+	}
 	go s.dyn.Run(1, ctx.Done())
 	shared := server.Options{
-		Host: host{h}, Checks: checks, Logs: logReader{h}, Process: legacyregistry.DefaultGatherer,
+		Host: host{h}, Checks: checks, Logs: logReader{h}, Process: prometheus.Gatherers{legacyregistry.DefaultGatherer, s.o.Certificates.Gatherer()},
 	}
 	full := shared
 	full.Config, full.Filter, full.Streams = c, s.auth.filter, streamproxy.Streams{}
