@@ -216,7 +216,8 @@ forward=$!
 until_ok "a forwarded port" curl -s http://127.0.0.1:18080/
 want "port-forward" '^hello$' curl -s http://127.0.0.1:18080/
 kill $forward
-want "debug" 'in the debugger' kubectl debug web --image $image --image-pull-policy IfNotPresent --target main -i -- sh -c 'sleep 8; echo in the debugger; sleep 2'
+# The end of stdin ends containerd's attach.
+want "debug" 'in the debugger' sh -c "sleep 14 | kubectl debug web --image $image --image-pull-policy IfNotPresent --target main -i -- sh -c 'sleep 8; echo in the debugger; sleep 2'"
 want "get --raw of the node's pods" '"kind":"PodList"' kubectl get --raw /api/v1/nodes/$node/proxy/pods
 want "of its health" '^ok$' kubectl get --raw /api/v1/nodes/$node/proxy/healthz
 want "of its statistics" '"nodeName": "door-trial"' kubectl get --raw /api/v1/nodes/$node/proxy/stats/summary
