@@ -62,9 +62,8 @@ func (cl *commandLine) from() string {
 	return ""
 }
 
-// checkTLS refuses cipher suites and versions that nobody knows, although no
-// server uses them yet: a mistake is better known now than after an upgrade. Go has its own
-// cipher suites for TLS 1.3.
+// checkTLS refuses cipher suites and versions that nobody knows. Go has its own cipher suites
+// for TLS 1.3.
 func checkTLS(c *kubeletconfig.KubeletConfiguration) error {
 	if _, err := cliflag.TLSCipherSuites(c.TLSCipherSuites); err != nil {
 		return err
