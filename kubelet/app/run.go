@@ -119,18 +119,20 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	dog.start(ctx)
-	var rotation sync.WaitGroup
-	defer rotation.Wait()
+	// What runs beside the kubelet ends before the lock is let go of, for which the next one may
+	// be waiting: it wants the same ports.
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	defer cancel(nil)
 	if rotate != nil {
 		// Without a certificate there is no node, so it is asked for before the kubelet starts.
-		rotation.Go(func() {
+		beside.Go(func() {
 			if err := rotate.Run(ctx); err != nil {
 				cancel(&exitError{err})
 			}
 		})
 	}
-	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog, serve, cancel) }
+	o.Started = func(h *real.Handle) { cl.started(ctx, h, dog, serve, &beside, cancel) }
 	err = deps.Run(ctx, o)
 	if failed := (*exitError)(nil); errors.As(context.Cause(ctx), &failed) {
 		return failed
@@ -355,8 +357,8 @@ func (cl *commandLine) finish(o *real.Options) error {
 
 // started runs what needs a running kubelet: health checks and systemd.
 // Only now systemd is told that the kubelet is ready, and its watchdog judged
-// by the sync loop. Health checks are served on a goroutine of their own.
-func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog, servers *server.Servers, fail context.CancelCauseFunc) {
+// by the sync loop. What serves runs on goroutines of beside, until ctx ends.
+func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdog, servers *server.Servers, beside *sync.WaitGroup, fail context.CancelCauseFunc) {
 	c := cl.config
 	syncLoop := kubeletserver.Check{Name: "syncloop", Check: h.SyncLoopHealthy}
 	log := server.Log(ctx)
@@ -365,15 +367,17 @@ func (cl *commandLine) started(ctx context.Context, h *real.Handle, dog *watchdo
 	klog.InfoS("Started kubelet")
 	if port := ptr.Deref(c.HealthzPort, 0); port > 0 {
 		address := net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(port)))
-		go server.Serve(ctx, address, kubeletserver.NewHealthz([]kubeletserver.Check{kubeletserver.Ping()}, []kubeletserver.Check{log, syncLoop}))
+		beside.Go(func() {
+			server.Serve(ctx, address, kubeletserver.NewHealthz([]kubeletserver.Check{kubeletserver.Ping()}, []kubeletserver.Check{log, syncLoop}))
+		})
 	}
 	if servers != nil {
-		go func() {
+		beside.Go(func() {
 			if err := servers.Serve(ctx, h, checks); err != nil {
 				klog.ErrorS(err, "Failed to listen and serve")
 				fail(&exitError{fmt.Errorf("failed to listen and serve: %w", err)})
 			}
-		}()
+		})
 	}
 	notifyReady()
 }

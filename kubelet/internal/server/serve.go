@@ -221,17 +221,18 @@ func (s *Servers) Serve(ctx context.Context, h Handle, checks []server.Check) er
 	full.Config, full.Filter, full.Streams = c, s.auth.filter, streamproxy.Streams{}
 	full.SystemLogs = http.StripPrefix("/logs/", http.FileServer(http.Dir("/var/log/")))
 	full.Install = s.install
-	failed := make(chan error, 2)
-	go func() { failed <- listen(ctx, c.Address, c.Port, server.New(full), s.tls) }()
+	ended, ports := make(chan error, 2), 1
+	go func() { ended <- listen(ctx, c.Address, c.Port, server.New(full), s.tls) }()
 	if c.ReadOnlyPort > 0 {
-		go func() { failed <- listen(ctx, c.Address, c.ReadOnlyPort, server.New(shared), nil) }()
+		ports++
+		go func() { ended <- listen(ctx, c.Address, c.ReadOnlyPort, server.New(shared), nil) }()
 	}
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-		return nil
+	for range ports {
+		if err := <-ended; err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // listen serves on one port.
