@@ -57,6 +57,7 @@ func TestSetUp(t *testing.T) {
 		{"read-only", v1.NFSVolumeSource{Server: "a", Path: "/x", ReadOnly: true}, nil, nil, []string{"a:/x", "nfs", "ro"}},
 		{"IPv6", v1.NFSVolumeSource{Server: "fd00::1", Path: "/x"}, nil, nil, []string{"[fd00::1]:/x", "nfs"}},
 		{"options, each once", v1.NFSVolumeSource{Server: "a", Path: "/", ReadOnly: true}, []string{"soft", "ro", "nfsvers=4.1"}, nil, []string{"a:/", "nfs", "nfsvers=4.1", "ro", "soft"}},
+		{"options in their order", v1.NFSVolumeSource{Server: "a", Path: "/"}, []string{"soft", "nfsvers=4.1"}, nil, []string{"a:/", "nfs", "nfsvers=4.1", "soft"}},
 		{"fails", v1.NFSVolumeSource{Server: "a", Path: "/x"}, nil, broken, []string{"a:/x", "nfs"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -64,6 +65,7 @@ func TestSetUp(t *testing.T) {
 			m.err = tc.err
 			v := &v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{NFS: &tc.source}}
 			r := &volume.Request{Pod: &v1.Pod{}, Volume: v, Dir: p.Path("uid", v)}
+			options := slices.Clone(tc.pv)
 			if tc.pv != nil {
 				r.PV = &v1.PersistentVolume{Spec: v1.PersistentVolumeSpec{MountOptions: tc.pv}}
 			}
@@ -80,7 +82,7 @@ func TestSetUp(t *testing.T) {
 			if (err == nil) != (tc.err == nil) {
 				t.Errorf("its directory: %v", err)
 			}
-			if tc.pv != nil && !slices.Equal(r.PV.Spec.MountOptions, tc.pv) {
+			if !slices.Equal(tc.pv, options) {
 				t.Error("the volume's options were changed")
 			}
 			m.asked = nil
