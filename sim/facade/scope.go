@@ -47,6 +47,8 @@ type servedKind struct {
 	// those with objects of other kinds.
 	subs map[string]*handlers.RequestScope
 	own  map[string]*ownKind
+	// renews: updates are first looked at by package renewals.
+	renews bool
 	// virtual is set of kinds of which nothing is stored.
 	virtual *virtualKind
 }
@@ -237,6 +239,7 @@ func typedKind(f *Facade, row *apiserver.KindInfo, view *apiserver.KindView, con
 		}
 		k.set(sub, scope)
 	}
+	k.renews = len(row.Views) == 0 && resetFields(row, "") == nil
 	if view != nil { // who wants other subresources asks for what is stored
 		return k, nil
 	}

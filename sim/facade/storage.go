@@ -439,7 +439,7 @@ func compareTimes(a, b *metav1.Time) int {
 
 // put serves requests that replace an object of a kind.
 func (k *servedKind) put(store *storage, scope *handlers.RequestScope) http.HandlerFunc {
-	if k.row.Custom != nil || len(k.row.Views) > 0 || scope.Subresource != "" || resetFields(k.row, "") != nil {
+	if !k.renews || scope.Subresource != "" {
 		return handlers.UpdateResource(store, scope, nil)
 	}
 	return func(w http.ResponseWriter, req *http.Request) {
