@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/eviction"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 	"github.com/drydock-sim/drydock/kubelet/stats"
@@ -44,6 +46,9 @@ func newStats(b *base, known *knownPods, pods *podVolumes) (*stats.Provider, *st
 		Driver: func(ctx context.Context, uid types.UID, name string) (stats.DriverStats, bool) {
 			s, ok := pods.DriverStats(ctx, uid, name)
 			return stats.DriverStats(s), ok
+		},
+		Abnormal: func(pod *v1.ObjectReference, name, message string) {
+			b.recorder.Event(pod, v1.EventTypeWarning, events.VolumeConditionAbnormal, fmt.Sprintf("Volume %s: %s", name, message))
 		},
 	})
 	o := stats.Options{

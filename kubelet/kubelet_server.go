@@ -165,18 +165,31 @@ func (h Host) Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsapi.Sum
 	if err := h.ready(); err != nil {
 		return nil, err
 	}
-	// Who asks once asks again: from now on the volumes of drivers are looked at, as upstream
-	// does all the time.
-	for _, pod := range h.kl.activePods() {
-		if slices.ContainsFunc(pod.Spec.Volumes, stats.Driven) {
-			h.kl.volumeStats.Add(pod, h.kl.workers.Since(pod.UID))
-		}
-	}
+	h.claims()
 	s, err := h.kl.usage.Summary(ctx, onlyCPUAndMemory)
 	if err == nil && onlyCPUAndMemory {
 		onlyCPUAndMemoryOf(s)
 	}
 	return s, err
+}
+
+// claims is what there is in the volumes of claims, as far as it is known. Who asks once asks
+// again: from now on the volumes of drivers are looked at, as upstream does all the time.
+func (h Host) claims() []statsapi.VolumeStats {
+	var out []statsapi.VolumeStats
+	for _, pod := range h.kl.activePods() {
+		if !slices.ContainsFunc(pod.Spec.Volumes, stats.Driven) {
+			continue
+		}
+		h.kl.volumeStats.Add(pod, h.kl.workers.Since(pod.UID))
+		for _, v := range h.kl.volumeStats.Get(pod.UID) {
+			same := func(o statsapi.VolumeStats) bool { return *o.PVCRef == *v.PVCRef }
+			if v.PVCRef != nil && !slices.ContainsFunc(out, same) {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
 
 // onlyCPUAndMemoryOf takes everything else out of a summary.
@@ -382,7 +395,7 @@ func (h Host) state() *metrics.State {
 	kl.elided.catchUp()
 	seen := kl.pleg.Stats()
 	s := &metrics.State{
-		NodeName: kl.nodeName, CgroupVersion: 2, Desired: map[bool]int{}, Active: map[bool]int{}, Containers: map[string]int{}, Evictions: map[string]uint64{},
+		NodeName: kl.nodeName, Claims: h.claims(), CgroupVersion: 2, Desired: map[bool]int{}, Active: map[bool]int{}, Containers: map[string]int{}, Evictions: map[string]uint64{},
 		DroppedEvents: seen.DroppedEvents, Relists: seen.Elided, Syncs: kl.elided.resyncs(),
 	}
 	if kl.opts.CgroupV1 {

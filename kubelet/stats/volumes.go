@@ -11,6 +11,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/util/filesystem"
 )
 
@@ -26,12 +27,17 @@ type VolumesOptions struct {
 	// Driver asks a driver how much there is in a pod's volume, by its name in the pod; it
 	// may wait. False: nobody can tell. Nil: there are no drivers.
 	Driver func(ctx context.Context, uid types.UID, name string) (DriverStats, bool)
+	// Abnormal is called each time that a driver says that a pod's volume is so.
+	Abnormal func(pod *v1.ObjectReference, name, message string)
 }
 
 // DriverStats is what a driver says of a volume, in bytes and inodes.
 type DriverStats struct {
 	Capacity, Used, Available      int64
 	Inodes, InodesUsed, InodesFree int64
+	// Abnormal and Message are the volume's condition; nil: it is not known.
+	Abnormal *bool
+	Message  string
 }
 
 // Volumes look how much there is in pods' volumes, one pod at a time: when a
@@ -50,7 +56,7 @@ type Volumes struct {
 type podVolumes struct {
 	uid     types.UID
 	volumes []v1.Volume
-	name    types.NamespacedName
+	ref     *v1.ObjectReference
 	timer   *loop.Timer
 	draws   uint64
 	// found is what was found last; nil: nobody has looked yet.
@@ -69,7 +75,7 @@ func (v *Volumes) Add(pod *v1.Pod, came int64) {
 	if v.o.Period <= 0 || v.pods[pod.UID] != nil || !measurable(pod) {
 		return
 	}
-	p := &podVolumes{uid: pod.UID, volumes: pod.Spec.Volumes, name: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}}
+	p := &podVolumes{uid: pod.UID, volumes: pod.Spec.Volumes, ref: kubecontainer.PodRef(pod)}
 	v.pods[pod.UID] = p
 	p.timer = v.o.Group.NewTimer("volume-stats", func() { v.due(p) })
 	now, period := v.o.Loop.UnixNano(), int64(v.o.Period)
@@ -173,11 +179,17 @@ func (v *Volumes) driverStats(ctx context.Context, p *podVolumes, s *v1.Volume) 
 		Time: at(v.o.Loop.UnixNano()), CapacityBytes: number(is.Capacity), UsedBytes: number(is.Used), AvailableBytes: number(is.Available),
 		Inodes: number(is.Inodes), InodesUsed: number(is.InodesUsed), InodesFree: number(is.InodesFree),
 	}
+	if is.Abnormal != nil {
+		out.VolumeHealthStats = &statsapi.VolumeHealthStats{Abnormal: *is.Abnormal}
+		if *is.Abnormal {
+			v.o.Abnormal(p.ref, s.Name, is.Message)
+		}
+	}
 	switch {
 	case s.PersistentVolumeClaim != nil:
-		out.PVCRef = &statsapi.PVCReference{Name: s.PersistentVolumeClaim.ClaimName, Namespace: p.name.Namespace}
+		out.PVCRef = &statsapi.PVCReference{Name: s.PersistentVolumeClaim.ClaimName, Namespace: p.ref.Namespace}
 	case s.Ephemeral != nil:
-		out.PVCRef = &statsapi.PVCReference{Name: p.name.Name + "-" + s.Name, Namespace: p.name.Namespace}
+		out.PVCRef = &statsapi.PVCReference{Name: p.ref.Name + "-" + s.Name, Namespace: p.ref.Namespace}
 	}
 	return out, true
 }

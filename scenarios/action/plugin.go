@@ -22,11 +22,11 @@ type Plugin struct {
 	Resource string `json:"resource,omitempty"`
 	// The driver's name, in place of a resource.
 	Driver string `json:"driver,omitempty"`
-	// Devices that become unhealthy, with * and ?.
+	// Devices that become unhealthy, with * and ?; of a driver of CSI volumes, by their handles.
 	Unhealthy []string `json:"unhealthy,omitempty"`
-	// Devices that are healthy again, with * and ?.
+	// Devices, or a CSI driver's volumes, that are healthy again, with * and ?.
 	Healthy []string `json:"healthy,omitempty"`
-	// Why devices are unhealthy, which a driver says of them.
+	// Why devices or volumes are unhealthy, which a driver says of them. Kubelets ask for it with the gates ResourceHealthStatus and CSIVolumeHealth.
 	Message string `json:"message,omitempty"`
 	// The plugin goes away. The devices of a device plugin are of no use then, and after 5 minutes the node has lost the resource.
 	Stop bool `json:"stop,omitempty"`
@@ -157,6 +157,9 @@ func (a *Plugin) doDriver(h *plugins.Host) error {
 	if len(a.Unhealthy) == 0 && len(a.Healthy) == 0 {
 		return nil
 	}
+	if h.IsCSI(a.Driver) {
+		return a.doVolumes(h)
+	}
 	list, err := h.PoolDevices(a.Driver)
 	if err != nil {
 		return err
@@ -177,6 +180,21 @@ func (a *Plugin) doDriver(h *plugins.Host) error {
 	}
 	if !changed {
 		return a.nothingChanged()
+	}
+	return nil
+}
+
+func (a *Plugin) doVolumes(h *plugins.Host) error {
+	for healthy, patterns := range [...][]string{a.Unhealthy, a.Healthy} {
+		if len(patterns) == 0 {
+			continue
+		}
+		matches := func(handle string) bool {
+			return slices.ContainsFunc(patterns, func(p string) bool { return value.Matches(p, handle) })
+		}
+		if err := h.SetVolumeCondition(a.Driver, plugins.VolumeCondition{Matches: matches, Healthy: healthy == 1, Message: a.Message}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -33,7 +33,9 @@ func (d *CSIDriver) Check(at decode.Place) {
 func (d *CSIDriver) plugin(name string, n *sim.Node) plugins.Driver {
 	out := plugins.CSI{
 		Driver: name, NodeID: n.Name(), MaxVolumes: d.MaxVolumes, Storage: n.Storage(name), Latency: spans(d.Latency),
-		Capabilities: []csi.NodeServiceCapability_RPC_Type{csi.NodeServiceCapability_RPC_EXPAND_VOLUME, csi.NodeServiceCapability_RPC_GET_VOLUME_STATS},
+		Capabilities: []csi.NodeServiceCapability_RPC_Type{
+			csi.NodeServiceCapability_RPC_EXPAND_VOLUME, csi.NodeServiceCapability_RPC_GET_VOLUME_STATS, csi.NodeServiceCapability_RPC_VOLUME_CONDITION,
+		},
 	}
 	if !d.NoStage {
 		out.Capabilities = append(out.Capabilities, csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME)

@@ -3,6 +3,7 @@ package plugins
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -40,6 +41,17 @@ type csiDriver struct {
 	o       CSI
 	sockets []*Server
 	drawn   uint64
+	// conditions are what was said of volumes' health; the last one that holds counts.
+	conditions []VolumeCondition
+}
+
+// VolumeCondition is the health of volumes from now on.
+type VolumeCondition struct {
+	// Matches says of which volumes, by their handles.
+	Matches func(handle string) bool
+	Healthy bool
+	// Message is why they are not.
+	Message string
 }
 
 func (o CSI) endpoint() string { return rootDir + "/plugins/" + o.Driver + "/csi.sock" }
@@ -71,6 +83,34 @@ func (h *Host) SetCSI(name string, maxVolumes int64) error {
 	}
 	d.o.MaxVolumes = maxVolumes
 	return nil
+}
+
+// IsCSI reports whether a driver that runs is one of CSI.
+func (h *Host) IsCSI(name string) bool {
+	_, ok := h.running(name).(*csiDriver)
+	return ok
+}
+
+// SetVolumeCondition has a driver say that volumes are healthy, or are not.
+func (h *Host) SetVolumeCondition(name string, c VolumeCondition) error {
+	d, ok := h.running(name).(*csiDriver)
+	if !ok {
+		return fmt.Errorf("there is no CSI driver %s", name)
+	}
+	d.conditions = append(d.conditions, c)
+	return nil
+}
+
+// condition is what the driver says of a volume.
+func (d *csiDriver) condition(handle string) *csi.VolumeCondition {
+	for _, c := range slices.Backward(d.conditions) {
+		if c.Matches(handle) && !c.Healthy {
+			return &csi.VolumeCondition{Abnormal: true, Message: c.Message}
+		} else if c.Matches(handle) {
+			break
+		}
+	}
+	return &csi.VolumeCondition{Message: "the volume is healthy"}
 }
 
 // GetInfo answers the kubelet's plugin manager.

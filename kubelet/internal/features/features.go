@@ -22,6 +22,7 @@ import (
 const (
 	// The names are those that users write; code asks by these constants only, so a typo doesn't
 	// compile.
+	CSIVolumeHealth                        = "CSIVolumeHealth"
 	ContainerStopSignals                   = "ContainerStopSignals"
 	CPUManagerPolicyAlphaOptions           = "CPUManagerPolicyAlphaOptions"
 	CPUManagerPolicyBetaOptions            = "CPUManagerPolicyBetaOptions"
@@ -178,7 +179,7 @@ func Warnings(m map[string]bool) []string {
 // out: nothing that the kubelet does changes.
 // A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
-	ContainerStopSignals, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
+	ContainerStopSignals, CSIVolumeHealth, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
 	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits,
 }

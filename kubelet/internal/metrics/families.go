@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
 // State is what a kubelet is at the moment, beside what it has done.
@@ -38,6 +39,8 @@ type State struct {
 	// their own.
 	CPUPinnings, CPUPinningErrors, MemoryPinnings, MemoryPinningErrors uint64
 	Gates                                                              []Gate
+	// Claims is what there is in the volumes of claims, one of each.
+	Claims []statsapi.VolumeStats
 	// Started is when the kubelet did, in s since the Unix epoch.
 	Started float64
 }
@@ -70,6 +73,7 @@ func (k *Kubelet) Gather(s *State) []*dto.MetricFamily {
 	for _, signal := range sorted(s.Evictions) {
 		b.counter("kubelet_evictions", s.Evictions[signal], "eviction_signal", signal)
 	}
+	b.claims(s.Claims)
 	k.counted(b, s)
 	k.labelled(b, s)
 	k.plain(b, s)

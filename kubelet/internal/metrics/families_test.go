@@ -113,6 +113,35 @@ func TestShapes(t *testing.T) {
 	compare("resource.txt", Resources(summary), true)
 }
 
+// TestClaims shows what there is in the volume of a claim, and its condition if that is known.
+func TestClaims(t *testing.T) {
+	number := func(n uint64) *uint64 { return &n }
+	v := statsapi.VolumeStats{PVCRef: &statsapi.PVCReference{Namespace: "shop", Name: "data"}, FsStats: statsapi.FsStats{
+		CapacityBytes: number(10), UsedBytes: number(3), AvailableBytes: number(7), Inodes: number(6), InodesUsed: number(4), InodesFree: number(2),
+	}}
+	other := v
+	other.PVCRef = &statsapi.PVCReference{Namespace: "shop", Name: "more"}
+	other.VolumeHealthStats = &statsapi.VolumeHealthStats{Abnormal: true}
+	b := &builder{}
+	b.claims([]statsapi.VolumeStats{v, other})
+	want := map[string]float64{"capacity_bytes": 10, "used_bytes": 3, "available_bytes": 7, "inodes": 6, "inodes_used": 4, "inodes_free": 2, "health_status_abnormal": 1}
+	for _, f := range b.out {
+		name := strings.TrimPrefix(f.GetName(), "kubelet_volume_stats_")
+		samples := 2
+		if name == "health_status_abnormal" {
+			samples = 1
+		}
+		m := f.Metric[len(f.Metric)-1]
+		if len(f.Metric) != samples || m.GetGauge().GetValue() != want[name] || m.Label[1].GetValue() != "more" || f.GetHelp() == "" {
+			t.Errorf("%v", f)
+		}
+		delete(want, name)
+	}
+	if len(want) != 0 {
+		t.Errorf("missing: %v", want)
+	}
+}
+
 // TestHistogram counts values on bounds, between and beyond them, and those left out.
 func TestHistogram(t *testing.T) {
 	h := &Histogram{}

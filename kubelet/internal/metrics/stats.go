@@ -63,6 +63,27 @@ func (b *builder) usage(of string, s *statsapi.NodeStats, labels []string) {
 	}
 }
 
+// claims adds how much there is in the volumes of claims (pkg/kubelet/metrics/collectors).
+func (b *builder) claims(list []statsapi.VolumeStats) {
+	for i := range list {
+		v := &list[i]
+		labels := []string{"namespace", v.PVCRef.Namespace, "persistentvolumeclaim", v.PVCRef.Name}
+		b.gauge("kubelet_volume_stats_available_bytes", float64(*v.AvailableBytes), labels...)
+		b.gauge("kubelet_volume_stats_capacity_bytes", float64(*v.CapacityBytes), labels...)
+		b.gauge("kubelet_volume_stats_inodes", float64(*v.Inodes), labels...)
+		b.gauge("kubelet_volume_stats_inodes_free", float64(*v.InodesFree), labels...)
+		b.gauge("kubelet_volume_stats_inodes_used", float64(*v.InodesUsed), labels...)
+		b.gauge("kubelet_volume_stats_used_bytes", float64(*v.UsedBytes), labels...)
+		if h := v.VolumeHealthStats; h != nil {
+			abnormal := 0.0
+			if h.Abnormal {
+				abnormal = 1
+			}
+			b.gauge("kubelet_volume_stats_health_status_abnormal", abnormal, labels...)
+		}
+	}
+}
+
 // stamp is a time of statistics in ms.
 func stamp(t metav1.Time) *int64 {
 	ms := t.UnixMilli()

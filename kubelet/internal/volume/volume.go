@@ -150,6 +150,10 @@ type DeviceMounter interface {
 type Stats struct {
 	Capacity, Used, Available      int64
 	Inodes, InodesUsed, InodesFree int64
+	// Abnormal and Message are what the driver says of the volume's condition; nil: it doesn't,
+	// or nobody wants to know (gate CSIVolumeHealth).
+	Abnormal *bool
+	Message  string
 }
 
 // Device is a PersistentVolume on a node, as it is known also to a new kubelet.

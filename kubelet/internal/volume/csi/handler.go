@@ -28,7 +28,9 @@ type Options struct {
 	Sockets  pluginmanager.Sockets
 	// Client is nil without an API: then no driver can register.
 	Client Client
-	Log    func(format string, args ...any)
+	// VolumeHealth: drivers are asked for the condition of volumes (gate CSIVolumeHealth).
+	VolumeHealth bool
+	Log          func(format string, args ...any)
 }
 
 // driver is one that is registered.

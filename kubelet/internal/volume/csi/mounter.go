@@ -323,6 +323,17 @@ func (p *Plugin) Stats(ctx context.Context, uid types.UID, name string) (volume.
 	if err != nil {
 		return out, false, err
 	}
+	tells := false
+	if p.drivers.o.VolumeHealth {
+		if tells, err = c.can(ctx, csispec.NodeServiceCapability_RPC_VOLUME_CONDITION); err != nil {
+			return out, false, err
+		}
+	}
+	if tells {
+		out.Abnormal, out.Message = new(resp.VolumeCondition.GetAbnormal()), resp.VolumeCondition.GetMessage()
+	} else if resp.Usage == nil {
+		return out, false, errors.New("failed to get usage from response. usage is nil")
+	}
 	for _, u := range resp.Usage {
 		switch u.Unit {
 		case csispec.VolumeUsage_BYTES:
