@@ -9,10 +9,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
@@ -69,7 +71,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func(
 		host.Mounter = noMounter{}
 	}
 	var claims volumemanager.Claims
-	drivers := csi.Options{Loop: b.l, NodeName: b.nodeName, Sockets: b.opts.PluginSockets, Log: b.logf}
+	drivers := csi.Options{Loop: b.l, NodeName: b.nodeName, Sockets: b.opts.PluginSockets, VolumeHealth: b.settings.gates.Enabled(features.CSIVolumeHealth), Log: b.logf}
 	if b.client != nil {
 		drivers.Client = b.client
 		claims = b.client
@@ -84,7 +86,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func(
 	v.Manager = volumemanager.New(volumemanager.Options{
 		Group: b.g, NodeName: b.nodeName, Host: host, Plugins: volumePlugins(host, v.csi), InUseChanged: inUseChanged,
 		Pods: known.pods, States: known.workers, Recorder: b.recorder,
-		SourcesReady: known.podConfig.AllReady, Claims: claims, Log: b.log,
+		SourcesReady: known.podConfig.AllReady, Claims: claims, AttachesItself: !ptr.Deref(b.cfg.EnableControllerAttachDetach, true), Log: b.log,
 	})
 	return v
 }

@@ -102,9 +102,6 @@ func tell(c, base *kubeletconfig.KubeletConfiguration, fields []field) []string 
 		text, _ := json.Marshal(v)
 		out = append(out, fmt.Sprintf("%s: %s has no effect: %s", f.path, text, f.why))
 	}
-	if c.EnableControllerAttachDetach != nil && !*c.EnableControllerAttachDetach {
-		out = append(out, "enableControllerAttachDetach: false has no effect: this kubelet attaches no volumes, so somebody else has to")
-	}
 	if gates := features.Unused(c.FeatureGates); len(gates) > 0 {
 		out = append(out, fmt.Sprintf("featureGates: %s has no effect: this kubelet has what is on by default", strings.Join(gates, ",")))
 	}

@@ -170,6 +170,8 @@ func (d *device) occupied() bool {
 func (m *Manager) bringUp(p *podVolumes, v *podVolume) {
 	d := v.driver.device
 	switch {
+	case !d.attached && d.attaches && m.o.AttachesItself:
+		m.attach(d, p)
 	case !d.attached:
 		m.verifyAttached(d)
 	case v.state != mounted || v.remount:
@@ -235,6 +237,37 @@ func (m *Manager) verifyAttached(d *device) {
 		d.attached = true
 		return nil
 	})
+}
+
+// Upstream's kubelet attaches and detaches no volume of CSI either, and no other kind is
+// attached (pkg/volume/csi/csi_attacher.go).
+var (
+	errAttach = errors.New("attaching volumes from the kubelet is not supported")
+	errDetach = errors.New("detaching volumes from the kubelet is not supported")
+)
+
+// attach is what becomes of a device if no controller is to attach it: an error, which is
+// told of the pod, again and again (GenerateAttachVolumeFunc).
+func (m *Manager) attach(d *device, p *podVolumes) {
+	if !m.mayBegin(d, attachOperation) {
+		return
+	}
+	pod := kubecontainer.PodRef(p.pod)
+	m.run(d, attachOperation, "attach", func(context.Context) error {
+		err := fmt.Errorf("AttachVolume.Attach failed for volume %q : %w", d.Volume, errAttach)
+		m.o.Recorder.Event(pod, v1.EventTypeWarning, events.FailedAttachVolume, err.Error())
+		return err
+	})
+}
+
+// detach is likewise what becomes of one that is not mounted any more: it stays in use
+// (GenerateDetachVolumeFunc).
+func (m *Manager) detach(d *device) {
+	if m.mayBegin(d, detachOperation) {
+		m.run(d, detachOperation, "detach", func(context.Context) error {
+			return fmt.Errorf("DetachVolume.Detach failed for volume %q : %w", d.Volume, errDetach)
+		})
+	}
 }
 
 // request is what a plugin is asked for a pod's volume.
@@ -320,6 +353,10 @@ func after(was mountState, reconstructed bool, err error) mountState {
 func (m *Manager) tearDown() {
 	for _, d := range slices.Clone(m.devices) {
 		if d.occupied() || slices.ContainsFunc(d.volumes, func(v *podVolume) bool { return v.desired || v.state != notMounted }) {
+			continue
+		}
+		if d.state == notMounted && d.attached && d.attaches && m.o.AttachesItself {
+			m.detach(d)
 			continue
 		}
 		if d.state == notMounted {

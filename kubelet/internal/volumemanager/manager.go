@@ -79,6 +79,8 @@ type Options struct {
 	Pods     PodManager
 	States   PodStates
 	Recorder EventRecorder
+	// AttachesItself: no controller is to attach volumes (enableControllerAttachDetach: false).
+	AttachesItself bool
 	// Claims is nil without an API.
 	Claims Claims
 	// SourcesReady reports whether all sources of pods have told of theirs.
@@ -178,6 +180,8 @@ const (
 	verifyOperation
 	expandOperation
 	unmountDeviceOperation
+	attachOperation
+	detachOperation
 )
 
 // New returns a Manager that does nothing until Start.

@@ -45,7 +45,10 @@ type place struct {
 // attachment is what is known of a volume on a node: who wants it there, and whether it is.
 type attachment struct {
 	place
-	pv *v1.PersistentVolume
+	// Of the PersistentVolume: its name, driver and handle, and whether it may be on several
+	// nodes. The object itself would be kept in a version that nobody else has any more.
+	pv, driver, handle string
+	shared             bool
 	// pods want the volume on the node, in the order of their coming.
 	pods []controller.Key
 	// attached: it is, or may be. reported: the node's status is to say so.
@@ -125,7 +128,7 @@ func (c *Controller) onChange(ch apiserver.Change) {
 		}
 	case *v1.Node:
 		old, _ := ch.Old.(*v1.Node)
-		if len(c.open) > 0 && (old == nil || ch.Type == watch.Deleted || !slices.Equal(old.Status.VolumesInUse, o.Status.VolumesInUse) || outOfService(old) != outOfService(o)) {
+		if len(c.open) > 0 && (old == nil || ch.Type == watch.Deleted || !slices.Equal(old.Status.VolumesInUse, o.Status.VolumesInUse) || outOfService(old) != outOfService(o) || managed(old) != managed(o)) {
 			c.wake(0)
 		}
 	case *storagev1.VolumeAttachment:
@@ -214,7 +217,9 @@ func (c *Controller) at(pv *v1.PersistentVolume, node string) *attachment {
 		return a
 	}
 	c.came++
-	a := &attachment{place: where, pv: pv, seq: c.came}
+	a := &attachment{
+		place: where, pv: pv.Name, driver: pv.Spec.CSI.Driver, handle: pv.Spec.CSI.VolumeHandle, shared: shared(pv), seq: c.came,
+	}
 	c.places[where] = a
 	c.byVolume[where.volume] = append(c.byVolume[where.volume], a)
 	c.byNode[node] = append(c.byNode[node], a)
@@ -246,8 +251,7 @@ func (c *Controller) forget(a *attachment) {
 
 // name is that of the VolumeAttachment (getAttachmentName).
 func (a *attachment) name() string {
-	source := a.pv.Spec.CSI
-	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(source.VolumeHandle+source.Driver+a.node)))
+	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(a.handle+a.driver+a.node)))
 }
 
 // shared reports whether a volume may be on several nodes (IsMultiAttachAllowed).

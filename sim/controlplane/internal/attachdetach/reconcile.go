@@ -62,7 +62,7 @@ func (c *Controller) ready(a *attachment, detaching bool) bool {
 		return false
 	}
 	for _, o := range c.byVolume[a.volume] {
-		if o.busy && !shared(a.pv) {
+		if o.busy && !a.shared {
 			return false // its end wakes the reconciler
 		}
 	}
@@ -141,10 +141,10 @@ func (c *Controller) detach(a *attachment) {
 
 // attach brings a volume to a node, unless it is on another one and may be on one alone.
 func (c *Controller) attach(a *attachment) {
-	if a.attached && a.reported || !c.ready(a, false) {
+	if a.attached && a.reported || !c.ready(a, false) || !managed(c.api.Server().Node(a.node)) {
 		return
 	}
-	if !shared(a.pv) {
+	if !a.shared {
 		for _, o := range c.byVolume[a.volume] {
 			if o != a && o.attached {
 				if !a.told {
@@ -160,10 +160,10 @@ func (c *Controller) attach(a *attachment) {
 		err := c.askFor(ctx, a)
 		for _, pod := range pods {
 			if err != nil {
-				c.recorder.Eventf(controller.Reference(pod), v1.EventTypeWarning, "FailedAttachVolume", "AttachVolume.Attach failed for volume %q : %v", a.pv.Name, err)
+				c.recorder.Eventf(controller.Reference(pod), v1.EventTypeWarning, "FailedAttachVolume", "AttachVolume.Attach failed for volume %q : %v", a.pv, err)
 				continue
 			}
-			c.recorder.Eventf(controller.Reference(pod), v1.EventTypeNormal, "SuccessfulAttachVolume", "AttachVolume.Attach succeeded for volume %q ", a.pv.Name)
+			c.recorder.Eventf(controller.Reference(pod), v1.EventTypeNormal, "SuccessfulAttachVolume", "AttachVolume.Attach succeeded for volume %q ", a.pv)
 		}
 		if err != nil {
 			return err
@@ -176,10 +176,10 @@ func (c *Controller) attach(a *attachment) {
 // askFor makes the VolumeAttachment and waits until the attacher has acted on it. From then on
 // the volume may be attached, also if the wait fails.
 func (c *Controller) askFor(ctx context.Context, a *attachment) error {
-	name := a.pv.Name
+	name := a.pv
 	va := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: a.name()},
-		Spec:       storagev1.VolumeAttachmentSpec{Attacher: a.pv.Spec.CSI.Driver, NodeName: a.node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
+		Spec:       storagev1.VolumeAttachmentSpec{Attacher: a.driver, NodeName: a.node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}},
 	}
 	if _, err := controller.Create(ctx, c.api, va); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create VolumeAttachment %s: %w", va.Name, err)
@@ -264,7 +264,7 @@ func (c *Controller) tellElsewhere(a, other *attachment) {
 		if users := c.scheduled(other); len(users) > 0 {
 			said = usedBy(pod, users)
 		}
-		c.recorder.Eventf(controller.Reference(pod), v1.EventTypeWarning, "FailedAttachVolume", "Multi-Attach error for volume %q %s", a.pv.Name, said)
+		c.recorder.Eventf(controller.Reference(pod), v1.EventTypeWarning, "FailedAttachVolume", "Multi-Attach error for volume %q %s", a.pv, said)
 	}
 }
 
@@ -292,6 +292,16 @@ func usedBy(pod *v1.Pod, users []*v1.Pod) string {
 // say any more that it has not.
 func inUse(node *v1.Node, name v1.UniqueVolumeName) bool {
 	return node == nil || slices.Contains(node.Status.VolumesInUse, name)
+}
+
+// managed reports whether volumes are attached to a node by the controller, which its kubelet
+// says in an annotation (addNodeToDswp).
+func managed(node *v1.Node) bool {
+	if node == nil {
+		return false
+	}
+	_, ok := node.Annotations["volumes.kubernetes.io/controller-managed-attach-detach"]
+	return ok
 }
 
 func healthy(node *v1.Node) bool {
