@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"io/fs"
+	"os"
 	"strconv"
+	"strings"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel/hostfs"
 	"github.com/drydock-sim/drydock/ground/linux"
 )
 
@@ -19,8 +23,47 @@ type device struct {
 // Null returns an open /dev/null.
 func (m *Machine) Null() File { return device{m, "null"} }
 
-// openDevice opens a device by the name of its driver.
-func (v *View) openDevice(name string) (File, linux.Errno) {
+// DiskDriver and a path are the name of the driver of a block device that holds what is in a
+// file of the node's: as much as that has, and no more.
+const DiskDriver = "disk:"
+
+// disk is the file behind a block device.
+type disk struct{ hostfs.File }
+
+// WriteAt writes as far as the device goes; ENOSPC beyond.
+func (d disk) WriteAt(b []byte, off int64) (int, error) {
+	fits := max(min(int64(len(b)), d.Size()-off), 0)
+	n, err := d.File.WriteAt(b[:fits], off)
+	if err == nil && n < len(b) {
+		err = linux.ENOSPC
+	}
+	return n, err //nolint:wrapcheck // A number of the kernel's.
+}
+
+// WriteZerosAt writes as far as the device goes; ENOSPC beyond.
+func (d disk) WriteZerosAt(off, n int64) (int64, error) {
+	done, err := d.File.WriteZerosAt(off, max(min(n, d.Size()-off), 0))
+	if err == nil && done < n {
+		err = linux.ENOSPC
+	}
+	return done, err //nolint:wrapcheck // A number of the kernel's.
+}
+
+// Truncate is not for devices.
+func (d disk) Truncate(int64) error { return linux.EINVAL }
+
+// Mode is that of a block device.
+func (d disk) Mode() fs.FileMode { return fs.ModeDevice | d.File.Mode().Perm() }
+
+// openDevice opens a device by the name of its driver; path is the device's.
+func (v *View) openDevice(name, path string, flag int) (File, linux.Errno) {
+	if file, ok := strings.CutPrefix(name, DiskDriver); ok {
+		f, err := v.ns.m.opts.FS.Open(file, flag&(os.O_WRONLY|os.O_RDWR), 0)
+		if err != nil {
+			return nil, linux.ENXIO // it is not there any more
+		}
+		return &openFile{h: disk{f}, path: path, refs: 1, flag: flag}, 0
+	}
 	switch name {
 	case "null", "zero", "full", "random", "urandom":
 		return device{v.ns.m, name}, 0

@@ -188,7 +188,7 @@ func (v *View) open(name string, flag int, perm fs.FileMode) (File, linux.Errno)
 		return nil, linux.EACCES
 	// Devices work on read-only mounts, too, and what they are asked for does not touch the disk.
 	case at.mode()&fs.ModeDevice != 0:
-		return v.openDevice(at.target())
+		return v.openDevice(at.target(), at.path, flag)
 	case at.syn != nil && !at.syn.real():
 		return v.openSynth(&at, write)
 	case at.mode()&fs.ModeNamedPipe != 0:

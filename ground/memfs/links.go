@@ -47,6 +47,16 @@ func (f *FS) Readlink(name string) (string, error) {
 	return "", pathError("readlink", name, errno)
 }
 
+// Driver returns what Mknod was told of a device, to which name may be a link, and its mode; "":
+// there is no device.
+func (f *FS) Driver(name string) (string, fs.FileMode) {
+	pl, errno := f.walk(name, true)
+	if errno != 0 || pl.n == nil || pl.n.mode&fs.ModeDevice == 0 {
+		return "", 0
+	}
+	return pl.n.body.target, pl.n.mode
+}
+
 // Rename moves a file, a link or a directory, replacing a file or link that is
 // in the place; a directory there is an error. What is below a directory moves
 // with it. It takes no space, but copies from an image may.

@@ -2,6 +2,8 @@ package plugins
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 
@@ -9,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/drydock-sim/drydock/fakecri/kernel"
 	"github.com/drydock-sim/drydock/ground/memfs"
 )
 
@@ -111,7 +114,7 @@ func (d *csiDriver) NodePublishVolume(ctx context.Context, req *csi.NodePublishV
 		}
 	}
 	if req.VolumeCapability.GetBlock() != nil {
-		return d.publishBlock(req.TargetPath)
+		return d.publishBlock(ctx, req.VolumeId, req.TargetPath)
 	}
 	if err := d.mount(ctx, req.VolumeId, req.TargetPath); err != nil {
 		return nil, err
@@ -119,26 +122,71 @@ func (d *csiDriver) NodePublishVolume(ctx context.Context, req *csi.NodePublishV
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-// publishBlock makes a device, to which nothing can be written.
-func (d *csiDriver) publishBlock(target string) (*csi.NodePublishVolumeResponse, error) {
-	if d.h.fs == nil {
-		return nil, status.Error(codes.FailedPrecondition, "the node has no file system")
+// behind is where the data of a volume that is published as a block device is mounted.
+func (d *csiDriver) behind(handle, target string) string {
+	return path.Join(blockDir, d.o.Driver, handle, path.Base(target))
+}
+
+// blockDir is where drivers mount the data of block devices.
+const blockDir = "/run/csi"
+
+// blockData is the file of a volume whose bytes are those of its block device.
+const blockData = "data"
+
+// publishBlock makes a device with the volume's data.
+func (d *csiDriver) publishBlock(ctx context.Context, handle, target string) (*csi.NodePublishVolumeResponse, error) {
+	at := d.behind(handle, target)
+	if err := d.mount(ctx, handle, at); err != nil {
+		return nil, err
+	}
+	size := int64(defaultBlock)
+	if v := d.h.held[volumeKey{d.o.Driver, handle}]; v != nil && v.tree != nil && v.tree.Size > 0 {
+		size = v.tree.Size
+	}
+	data := path.Join(at, blockData)
+	if err := d.h.extend(data, size); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
 	}
 	if _, err := d.h.fs.Lstat(target); err == nil {
 		return &csi.NodePublishVolumeResponse{}, nil
 	}
-	if err := d.h.fs.Mknod(target, fs.ModeDevice|0o660, "loop"); err != nil {
+	if err := d.h.fs.Mknod(target, fs.ModeDevice|0o660, kernel.DiskDriver+data); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }
+
+// extend has the data of a block device be as large as its volume, at least. What nobody wrote
+// takes no room.
+func (h *Host) extend(data string, size int64) error {
+	info, err := h.fs.Stat(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = h.fs.WriteFile(data, nil, 0o600)
+	} else if err == nil && info.Size() >= size {
+		return nil
+	}
+	if err == nil {
+		err = h.fs.Truncate(data, size)
+	}
+	if err != nil {
+		return fmt.Errorf("a block device's data: %w", err)
+	}
+	return nil
+}
+
+// defaultBlock is the size of a block device whose volume has none, in bytes.
+const defaultBlock = 1 << 30
 
 // NodeUnpublishVolume implements csi.NodeServer.
 func (d *csiDriver) NodeUnpublishVolume(ctx context.Context, req *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
 	if err := d.takes(ctx, "NodeUnpublishVolume"); err != nil {
 		return nil, err
 	}
-	if err := d.unmount(req.VolumeId, req.TargetPath); err != nil {
+	target := req.TargetPath
+	if behind := d.behind(req.VolumeId, target); d.h.fs.Mounted(behind) {
+		target = behind // a block device
+	}
+	if err := d.unmount(req.VolumeId, target); err != nil {
 		return nil, err
 	}
 	if err := d.h.fs.RemoveAll(req.TargetPath); err != nil {
@@ -152,9 +200,9 @@ func (d *csiDriver) NodeExpandVolume(ctx context.Context, req *csi.NodeExpandVol
 	if err := d.takes(ctx, "NodeExpandVolume"); err != nil {
 		return nil, err
 	}
-	size := req.CapacityRange.GetRequiredBytes()
-	if v := d.h.held[volumeKey{d.o.Driver, req.VolumeId}]; v != nil && v.tree != nil && size > v.tree.Size {
-		v.tree.Resize(d.h.fs, size)
+	key, size := volumeKey{d.o.Driver, req.VolumeId}, req.CapacityRange.GetRequiredBytes()
+	if v := d.h.held[key]; v != nil && v.tree != nil && size > v.tree.Size {
+		d.h.resize(key, size)
 	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: req.CapacityRange.GetRequiredBytes()}, nil
 }
@@ -172,7 +220,7 @@ func (d *csiDriver) NodeGetVolumeStats(ctx context.Context, req *csi.NodeGetVolu
 		return nil, status.Error(codes.Unimplemented, "method NodeGetVolumeStats not implemented")
 	}
 	used := v.tree.Used()
-	return &csi.NodeGetVolumeStatsResponse{Usage: []*csi.VolumeUsage{
+	return &csi.NodeGetVolumeStatsResponse{VolumeCondition: d.condition(req.VolumeId), Usage: []*csi.VolumeUsage{
 		{Unit: csi.VolumeUsage_BYTES, Total: v.tree.Size, Used: used.Bytes, Available: max(v.tree.Size-used.Bytes, 0)},
 		{Unit: csi.VolumeUsage_INODES, Used: used.Inodes},
 	}}, nil

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -113,9 +114,16 @@ func (h *Host) copyOf(key volumeKey, away bool) *memfs.Tree {
 	return v.tree.Clone()
 }
 
-// resize has a volume's file system have more room.
+// resize has a volume's file system have more room, or its block device.
 func (h *Host) resize(key volumeKey, size int64) {
-	if v := h.held[key]; v != nil && v.tree != nil {
-		v.tree.Resize(h.fs, size)
+	v := h.held[key]
+	if v == nil || v.tree == nil {
+		return
+	}
+	v.tree.Resize(h.fs, size)
+	for _, at := range v.targets {
+		if strings.HasPrefix(at, blockDir) {
+			_ = h.extend(path.Join(at, blockData), size) // a volume that is full can't be written to either
+		}
 	}
 }

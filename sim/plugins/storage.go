@@ -230,8 +230,10 @@ func (s *Storage) DetachVolume(ctx context.Context, handle, node string) error {
 	})
 }
 
-// ExpandVolume implements sidecars.Driver.
-func (s *Storage) ExpandVolume(ctx context.Context, handle string, size int64) (bool, error) {
+// ExpandVolume implements sidecars.Driver. A block device has no file system that would have to
+// grow on the node.
+func (s *Storage) ExpandVolume(ctx context.Context, handle string, block bool, size int64) (bool, error) {
+	onNode := s.o.NodeExpand && !block
 	err := s.call(ctx, expandVolume, handle, func() error {
 		v := s.volume(handle)
 		if size <= v.size {
@@ -241,12 +243,12 @@ func (s *Storage) ExpandVolume(ctx context.Context, handle string, size int64) (
 			return status.Errorf(codes.OutOfRange, "not enough free space for %d bytes more", size-v.size)
 		}
 		v.size = size
-		if !s.o.NodeExpand {
+		if !onNode {
 			s.grow(v)
 		}
 		return nil
 	})
-	return s.o.NodeExpand, err
+	return onNode, err
 }
 
 // grow has the files of a volume have all of its room.

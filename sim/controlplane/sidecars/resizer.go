@@ -61,7 +61,8 @@ func (r *resizer) sync(ctx context.Context, key controller.Key) error {
 		return err
 	}
 	r.event(claim, v1.EventTypeNormal, "Resizing", "External resizer is resizing volume "+pv.Name)
-	onNode, err := r.driver.ExpandVolume(ctx, pv.Spec.CSI.VolumeHandle, want.Value())
+	block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == v1.PersistentVolumeBlock
+	onNode, err := r.driver.ExpandVolume(ctx, pv.Spec.CSI.VolumeHandle, block, want.Value())
 	if err != nil {
 		r.event(claim, v1.EventTypeWarning, "VolumeResizeFailed", fmt.Sprintf("resize volume %q by resizer %q failed: %v", pv.Name, r.driver.DriverName(), err))
 		if infeasible(err) {
@@ -80,7 +81,7 @@ func (r *resizer) sync(ctx context.Context, key controller.Key) error {
 	}); err != nil {
 		return err
 	}
-	if onNode && (claim.Spec.VolumeMode == nil || *claim.Spec.VolumeMode == v1.PersistentVolumeFilesystem) {
+	if onNode && !block {
 		r.event(claim, v1.EventTypeNormal, "FileSystemResizeRequired", "Require file system resize of volume on node")
 		_, err = r.say(ctx, key, &want, v1.PersistentVolumeClaimNodeResizePending, v1.PersistentVolumeClaimFileSystemResizePending,
 			"Waiting for user to (re-)start a pod to finish file system resize of volume on node.")

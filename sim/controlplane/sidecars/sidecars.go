@@ -48,8 +48,9 @@ type Driver interface {
 	DeleteVolume(ctx context.Context, handle string) error
 	AttachVolume(ctx context.Context, handle, node string) error
 	DetachVolume(ctx context.Context, handle, node string) error
-	// ExpandVolume makes a volume larger, and says whether the node has to do so, too.
-	ExpandVolume(ctx context.Context, handle string, size int64) (onNode bool, err error)
+	// ExpandVolume makes a volume larger, one that may be a block device, and says whether the node
+	// has to do so, too.
+	ExpandVolume(ctx context.Context, handle string, block bool, size int64) (onNode bool, err error)
 }
 
 // Options are what sidecars are made of.

@@ -102,7 +102,9 @@ func DiskBlocks(fi fs.FileInfo) int64 {
 // DeviceNumbers returns the numbers of a device by its name, Linux's for those
 // that containers have; 0 for others. They are those of Documentation/admin-guide/devices.txt.
 func DeviceNumbers(name string) (major, minor int) {
-	switch name {
+	switch name, _, _ = strings.Cut(name, ":"); name {
+	case "disk":
+		return 7, 0 // as /dev/loop0
 	case "null":
 		return 1, 3
 	case "zero":
