@@ -17,29 +17,11 @@ func TestUnsupported(t *testing.T) {
 	}}}
 	p.Spec.Volumes = []v1.Volume{{Name: "data"}}
 	got := strings.Join(Unsupported(p), "\n")
-	want := "spec.containers[0].volumeDevices: block devices of simulated nodes hold no data\n" +
-		"spec.volumes[0] (data): volumes of this kind are not supported yet"
+	want := "spec.volumes[0] (data): volumes of this kind are not supported yet"
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}
 	if out := Unsupported(&v1.Pod{}); out != nil {
 		t.Errorf("a plain pod: %v", out)
-	}
-}
-
-// TestUnsupportedOnMachine leaves out what is a simulation's only.
-func TestUnsupportedOnMachine(t *testing.T) {
-	pod := &v1.Pod{}
-	pod.Spec.Volumes = []v1.Volume{
-		{Name: "i", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}},
-		{Name: "c", VolumeSource: v1.VolumeSource{CSI: &v1.CSIVolumeSource{}}},
-		{Name: "n", VolumeSource: v1.VolumeSource{ISCSI: &v1.ISCSIVolumeSource{}}},
-	}
-	pod.Spec.Containers = []v1.Container{{VolumeDevices: []v1.VolumeDevice{{}}}}
-	if got := UnsupportedOnMachine(pod); len(got) != 1 || got[0] != "spec.volumes[2] (n): volumes of this kind are not supported yet" {
-		t.Errorf("%q", got)
-	}
-	if got := Unsupported(pod); len(got) != 3 {
-		t.Errorf("in a simulation: %q", got)
 	}
 }

@@ -168,7 +168,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
-		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.UnsupportedOnMachine,
+		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.Unsupported,
 		Exit: func(err error) { exit = err; cancel(err) },
 	}
 	devices := plugins.NewDevicePlugins(g, filepath.Join(o.RootDir, devicemanager.Dir), o.log)

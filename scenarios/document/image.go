@@ -34,6 +34,8 @@ type Image struct {
 	Pinned bool `json:"pinned,omitempty"`
 	// The commands that it has: names, or absolute paths. What busybox has, and sh, is run; others run until they are stopped; whatever else is asked for is not found. Unless said, what a well-known image has, or else every command of busybox.
 	Commands []string `json:"commands,omitempty"`
+	// Text files that it has besides, by absolute path. An image of which nothing but files is said shows just these where it is mounted as a volume.
+	Files map[string]string `json:"files,omitempty"`
 	// What a container runs that has no command.
 	Entrypoint []string `json:"entrypoint,omitempty"`
 	// The arguments to the entrypoint of a container that has neither command nor args.
@@ -96,6 +98,14 @@ func (im *Image) Check(at decode.Place) {
 			at.Field("commands").Index(i).Errorf("%q is neither a name nor an absolute path", c)
 		}
 	}
+	for _, name := range decode.SortedKeys(im.Files) {
+		if !isCleanPath(name) || name == "/" {
+			at.Field("files").Key(name).Errorf("%q is no absolute path of a file", name)
+		}
+	}
+	if len(im.Files) > 0 && strings.ContainsAny(im.Name, "*?") {
+		at.Field("files").Errorf("%q stands for many images, which have none", decode.Short(im.Name))
+	}
 	if im.WorkingDir != "" && !path.IsAbs(im.WorkingDir) {
 		at.Field("workingDir").Errorf("%q is no absolute path", im.WorkingDir)
 	}
@@ -136,7 +146,7 @@ func RuntimeImages(in []Image) []fakecri.Image {
 		im := &in[i]
 		f := fakecri.Image{
 			Name: im.Name, Aliases: im.Aliases, Pull: im.Pull.Takes.Runtime(), Present: im.Present, Pinned: im.Pinned,
-			Commands: im.Commands, Entrypoint: im.Entrypoint, Cmd: im.Cmd,
+			Commands: im.Commands, Files: im.Files, Entrypoint: im.Entrypoint, Cmd: im.Cmd,
 			User: im.User, WorkingDir: im.WorkingDir, StopSignal: int(im.StopSignal),
 		}
 		for _, name := range decode.SortedKeys(im.Env) {

@@ -107,11 +107,6 @@ func (src *Source) FilesKnown() bool {
 	return src.Commands != nil || src.Known != nil && src.Known.Tree != ""
 }
 
-// TreeOf returns the files of an image.
-func (r *Store) TreeOf(src *Source) *memfs.Image {
-	return r.AllTrees().Tree(r.l, src.Tree(), src.Commands)
-}
-
 // statedCommand is a command that an image states and nobody knows.
 func statedCommand(name string) kernel.Command {
 	return func(_ context.Context, p *kernel.Process) int {

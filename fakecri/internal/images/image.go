@@ -63,6 +63,8 @@ type Image struct {
 	// Standalone says that its busybox finds its applets without PATH, as that
 	// of Debian does: the shell of an image with few Commands has them all.
 	Standalone bool
+	// Files are text files that it has besides, by absolute path.
+	Files map[string]string
 	// Bare says that an image with stated Commands has nothing but them and
 	// /tmp: no /etc/passwd, so that nobody in it has a name or a home.
 	Bare bool
@@ -117,6 +119,9 @@ func (im Image) Validate() error {
 		if c == "" || strings.Contains(c, "/") && path.Clean(c) != c || strings.Contains(c, "/") && !path.IsAbs(c) {
 			return fmt.Errorf("commands[%d]: %q is neither a name nor an absolute path", i, c)
 		}
+	}
+	if err := im.checkFiles(); err != nil {
+		return err
 	}
 	if im.Pull.Min < 0 {
 		return fmt.Errorf("pull: negative")

@@ -73,6 +73,7 @@ func (t *Trees) prepare(l *loop.Loop, images []Image) {
 		if images[i].Commands != nil {
 			t.Tree(l, commandsTree(images[i].Commands, images[i].Bare), images[i].Commands)
 		}
+		t.prepareFiles(l, images[i])
 	}
 }
 

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,9 +60,15 @@ func (r *Runner) mountOver(in *records.Interpreted) error {
 
 // addDevice makes a device of the machine's in a container; a directory stands
 // for all devices in it. A directory's other entries, such as links, are left out. A machine
-// in memory has whatever device is asked for; those that the kernel has can be used, too.
+// in memory has whatever device is asked for; those that the kernel has can be used, too, and
+// those that somebody made among the node's files.
 func (r *Runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	if r.Files.Host == nil {
+		if r.Files.FS != nil {
+			if driver, mode := r.Files.FS.Driver(d.HostPath); driver != "" {
+				return v.Namespace().AddDevice(d.ContainerPath, mode, 0, 0, driver)
+			}
+		}
 		return v.Namespace().AddDevice(d.ContainerPath, fs.ModeDevice|fs.ModeCharDevice|0o666, 0, 0, path.Base(d.HostPath))
 	}
 	host, err := r.Files.Host.Canonical(hostfiles.Absolute(d.HostPath))
@@ -144,10 +151,10 @@ func (r *Runner) CheckImageMounts(mounts []*runtimeapi.Mount) error {
 		if im == nil {
 			return status.Errorf(codes.NotFound, "failed to mount image volume: failed to resolve image %q: not found", m.Image.Image)
 		}
-		if !im.Source.FilesKnown() || m.ImageSubPath == "" {
+		if !im.Source.VolumeKnown() || m.ImageSubPath == "" {
 			continue
 		}
-		f := memfs.NewFrom(memfs.Options{Loop: r.Loop}, r.Images.TreeOf(im.Source))
+		f := memfs.NewFrom(memfs.Options{Loop: r.Loop}, r.Images.VolumeOf(im.Source))
 		if _, err := f.Stat(path.Clean("/" + m.ImageSubPath)); err != nil {
 			return refuse("image_sub_path %q of image %s: %v", m.ImageSubPath, m.Image.Image, hostfiles.Bare(err))
 		}
@@ -157,13 +164,17 @@ func (r *Runner) CheckImageMounts(mounts []*runtimeapi.Mount) error {
 
 // mountImage mounts an image volume. Of an image whose files nobody knows any
 // part is an empty directory. What is mounted is the image's tree, read-only and shared.
-func (r *Runner) mountImage(v *kernel.View, m *runtimeapi.Mount) error {
-	im := r.Images.Find(m.Image.Image)
+func (r *Runner) mountImage(in *records.Interpreted, m *runtimeapi.Mount) error {
+	v, im := in.View, r.Images.Find(m.Image.Image)
+	if im != nil && !im.Source.VolumeKnown() {
+		name := cmp.Or(m.Image.UserSpecifiedImage, m.Image.Image)
+		r.Warner.WarnOnce(in.Container, "files\x00"+name, fmt.Sprintf("nobody knows the files of the image %s, which is mounted at %s; state them under images: {name: %q, files: {...}}", name, m.ContainerPath, name))
+	}
 	switch {
 	case im == nil:
 		return fs.ErrNotExist // it was removed meanwhile
-	case !im.Source.FilesKnown() && path.Clean("/"+m.ImageSubPath) != "/":
+	case !im.Source.VolumeKnown() && path.Clean("/"+m.ImageSubPath) != "/":
 		return v.Namespace().BindImage(m.ContainerPath, memfs.New(memfs.Options{Tmpfs: []string{}}).Freeze(), "")
 	}
-	return v.Namespace().BindImage(m.ContainerPath, r.Images.TreeOf(im.Source), m.ImageSubPath)
+	return v.Namespace().BindImage(m.ContainerPath, r.Images.VolumeOf(im.Source), m.ImageSubPath)
 }

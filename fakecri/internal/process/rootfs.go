@@ -27,7 +27,7 @@ func (r *Runner) enterImage(in *records.Interpreted, pk *podkernel.Pod) error {
 	src := c.Image.Source
 	in.View = r.Kernel.Kernel().NewView(kernel.ViewOptions{
 		// Shared by all containers of the image until one writes.
-		Image:      r.Images.AllTrees().Tree(r.Loop, src.Tree(), src.Commands),
+		Image:      r.Images.TreeOf(src),
 		Layer:      r.Layers.Of(c).Share,
 		ReadOnly:   c.Config.GetLinux().GetSecurityContext().GetReadonlyRootfs(),
 		Privileged: c.Config.GetLinux().GetSecurityContext().GetPrivileged(),
@@ -83,7 +83,7 @@ func (r *Runner) mountAll(in *records.Interpreted, pk *podkernel.Pod) error {
 		var err error
 		switch {
 		case m.Image != nil:
-			err = r.mountImage(in.View, m)
+			err = r.mountImage(in, m)
 		// The sandbox's own files are the runtime's, in memory also on a machine.
 		case r.Files.Host != nil && !slices.Contains(ofSandbox, m):
 			err = in.View.Namespace().BindHost(m.ContainerPath, r.Files.Host, m.HostPath, m.Readonly)
@@ -151,7 +151,7 @@ func (r *Runner) CheckUser(c *records.Container) error {
 		return nil
 	}
 	src := c.Image.Source
-	v := r.Kernel.Kernel().NewView(kernel.ViewOptions{Image: r.Images.AllTrees().Tree(r.Loop, src.Tree(), src.Commands)})
+	v := r.Kernel.Kernel().NewView(kernel.ViewOptions{Image: r.Images.TreeOf(src)})
 	_, err := images.UsersOf(v).Cred(c.ID, sc, src.User)
 	return err
 }
