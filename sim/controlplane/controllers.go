@@ -143,7 +143,8 @@ func Unserved(name string, c *schedulerconfig.Config) string {
 func startScheduler(c *ControlPlane, opts controller.Options) any {
 	limits := c.opts.schedulerClient()
 	so := scheduler.Options{
-		Group: opts.Group, API: opts.API, Events: c.srv.Component(Scheduler, limits.QPS, limits.Burst), Config: c.opts.SchedulerConfig, CycleTime: c.opts.CycleTime,
+		Group: opts.Group, API: opts.API, Events: c.srv.Component(Scheduler, limits.QPS, limits.Burst), Config: c.opts.SchedulerConfig,
+		CycleTime: c.opts.CycleTime, Closed: c.opts.Closed,
 	}
 	if warn := c.opts.Warn; warn != nil {
 		so.Unserved = func(name string) { warn(Unserved(name, c.opts.SchedulerConfig)) }

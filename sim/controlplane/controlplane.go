@@ -76,6 +76,10 @@ type Options struct {
 	SchedulerConfig *schedulerconfig.Config
 	// CycleTime is how long the scheduling of a pod takes. Zero takes no time.
 	CycleTime time.Duration
+	// Closed: no client from outside comes. Then claims whose class names a provisioner that there
+	// is none of get directories of their nodes, with a word, since nobody would ever make volumes
+	// for them.
+	Closed bool
 	// Warn, if any, takes a word, one line, about what users may not expect.
 	Warn func(text string)
 	// Metrics is what pods use, for autoscaling. Nil is a cluster without

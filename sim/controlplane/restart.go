@@ -32,7 +32,7 @@ func (c *ControlPlane) Start(component string) {
 
 // startParts starts what a process has that is switched on, in the table's order.
 func (c *ControlPlane) startParts(component string, group *loop.Group) []any {
-	limits, shared := c.opts.schedulerClient(), controller.Options{Group: group}
+	limits, shared := c.opts.schedulerClient(), controller.Options{Group: group, Closed: c.opts.Closed, Warn: c.opts.Warn}
 	if component == ControllerManager {
 		limits = c.opts.ControllerManager.or(controllerManagerClient)
 		shared.Election, shared.Indexes = c.leaderElection(group), controller.NewIndexes(c.srv)

@@ -43,7 +43,7 @@ func (p *performance) build() error {
 	if err != nil {
 		return err
 	}
-	control.Warn = p.journal.warn
+	control.Warn, control.Closed = p.journal.warn, !p.endless && p.opts.Real == nil
 	c, err := sim.New(sim.Options{
 		Seed: p.seed, Loop: real, Start: p.opts.Start, Workers: p.opts.Workers,
 		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),

@@ -36,7 +36,7 @@ func (p *performance) warnOfClaims() {
 		}
 		if pv := c.New.(*v1.PersistentVolume); !bound && pv.Spec.CSI != nil && pv.Spec.CSI.Driver == controlplane.NodeStorage {
 			bound = true
-			p.journal.warn("claims are bound to directories of the nodes of their pods: no StorageClass has a provisioner (docs/manifests.md)")
+			p.journal.warn("claims are bound to directories of the nodes of their pods, as nobody makes volumes for them (docs/manifests.md)")
 		}
 	}, apiserver.KindPersistentVolume)
 	p.cluster.Store().OnChange(func(c apiserver.Change) {

@@ -18,6 +18,10 @@ type Options struct {
 	API *apiserver.Component
 	// Election is told when the API can't be reached. Nil: nobody asks.
 	Election *Election
+	// Closed: no client from outside comes, so what nobody in the simulation does nobody does.
+	Closed bool
+	// Warn, if any, takes a word, one line, about what users may not expect.
+	Warn func(text string)
 	// Indexes are shared by the controllers of one manager. Nil will do for
 	// controllers that use none.
 	*Indexes

@@ -31,16 +31,18 @@ const Driver = "node-storage.drydock.dev"
 
 // Controller binds claims.
 type Controller struct {
-	api *apiserver.Component
+	opts controller.Options
+	api  *apiserver.Component
 	// claims have the keys of claims, volumes the names of volumes whose claims are gone.
 	claims, volumes *controller.Queue
 }
 
 // Takes reports whether a claim that is not bound is for this package: nobody in the cluster
 // provisions volumes, there is no class of the name that the claim asks for, and no volume that
-// somebody made would do for it.
-func Takes(api *apiserver.Component, claim *v1.PersistentVolumeClaim) bool {
-	store := api.Server().Store()
+// somebody made would do for it. In a simulation that is closed also one of a class whose
+// provisioner is no driver that there is.
+func Takes(opts controller.Options, claim *v1.PersistentVolumeClaim) bool {
+	store := opts.API.Server().Store()
 	if name := claim.Spec.VolumeName; name != "" {
 		pv, _ := store.Lookup(apiserver.KindPersistentVolume, "", name).(*v1.PersistentVolume)
 		return pv != nil && Owns(pv)
@@ -48,18 +50,50 @@ func Takes(api *apiserver.Component, claim *v1.PersistentVolumeClaim) bool {
 	if metav1.HasAnnotation(claim.ObjectMeta, volumehelper.AnnBindCompleted) {
 		return false
 	}
-	class := volumehelper.GetPersistentVolumeClaimClass(claim)
-	if provisions(store) || slices.ContainsFunc(apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass), func(c *storagev1.StorageClass) bool { return c.Name == class }) {
+	own, ok := store.Lookup(apiserver.KindStorageClass, "", volumehelper.GetPersistentVolumeClaimClass(claim)).(*storagev1.StorageClass)
+	if ok && provisionerOf(opts, own) != absent || !ok && provisions(opts) {
 		return false
 	}
 	return !slices.ContainsFunc(apiserver.Objects[*v1.PersistentVolume](store, apiserver.KindPersistentVolume), func(pv *v1.PersistentVolume) bool { return !Owns(pv) && wouldDo(pv, claim) })
 }
 
+// provisioner is what is to be expected of the one that a class names.
+type provisioner int
+
+const (
+	// inTree are upstream's own names, under which nobody provisions, but volumes that somebody
+	// made are bound.
+	inTree provisioner = iota
+	// present is one that provisions, or may come to.
+	present
+	// absent is one that there is none of, and can't be.
+	absent
+)
+
+func provisionerOf(opts controller.Options, c *storagev1.StorageClass) provisioner {
+	switch {
+	case strings.HasPrefix(c.Provisioner, "kubernetes.io/"):
+		return inTree
+	case opts.Closed && opts.API.Server().Store().Lookup(apiserver.KindCSIDriver, "", c.Provisioner) == nil:
+		return absent
+	}
+	return present
+}
+
 // provisions reports whether somebody in the cluster provisions volumes.
-func provisions(store *apiserver.Store) bool {
-	return slices.ContainsFunc(apiserver.Objects[*storagev1.StorageClass](store, apiserver.KindStorageClass), func(c *storagev1.StorageClass) bool {
-		return !strings.HasPrefix(c.Provisioner, "kubernetes.io/")
+func provisions(opts controller.Options) bool {
+	return slices.ContainsFunc(apiserver.Objects[*storagev1.StorageClass](opts.API.Server().Store(), apiserver.KindStorageClass), func(c *storagev1.StorageClass) bool {
+		return provisionerOf(opts, c) == present
 	})
+}
+
+// warn says whose place this package takes, if a claim's class names a provisioner.
+func (c *Controller) warn(claim *v1.PersistentVolumeClaim) {
+	class, ok := controller.Lookup[*storagev1.StorageClass](c.opts.API, apiserver.KindStorageClass, controller.Key{Name: volumehelper.GetPersistentVolumeClaimClass(claim)})
+	if ok && c.opts.Warn != nil {
+		c.opts.Warn(fmt.Sprintf("StorageClass %s: there is no provisioner %s in the simulation: its claims get directories of their nodes (state one: storage: [{driver: %s}], and the nodes' drivers)",
+			class.Name, class.Provisioner, class.Provisioner))
+	}
 }
 
 // Owns reports whether a volume was made by this package.
@@ -78,7 +112,7 @@ func wouldDo(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) bool {
 
 // New starts the controller.
 func New(opts controller.Options) *Controller {
-	c := &Controller{api: opts.API}
+	c := &Controller{opts: opts, api: opts.API}
 	queue := func(name string, sync func(context.Context, controller.Key) error) *controller.Queue {
 		return controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: name, Workers: 1, Delay: c.api.Delivery, Sync: sync})
 	}
@@ -96,7 +130,7 @@ func New(opts controller.Options) *Controller {
 	// A volume that is taken or gone may have been the one that a claim waited for.
 	srv.OnChange(func(ch apiserver.Change) {
 		was, _ := ch.Old.(*v1.PersistentVolume)
-		if was == nil || Owns(was) || provisions(srv.Store()) {
+		if was == nil || Owns(was) || provisions(opts) {
 			return
 		}
 		for _, claim := range apiserver.Objects[*v1.PersistentVolumeClaim](srv.Store(), apiserver.KindPersistentVolumeClaim) {
@@ -111,9 +145,10 @@ func New(opts controller.Options) *Controller {
 // bind gives a claim its volume.
 func (c *Controller) bind(ctx context.Context, key controller.Key) error {
 	claim, ok := controller.Lookup[*v1.PersistentVolumeClaim](c.api, apiserver.KindPersistentVolumeClaim, key)
-	if !ok || claim.DeletionTimestamp != nil || claim.Status.Phase == v1.ClaimBound || !Takes(c.api, claim) {
+	if !ok || claim.DeletionTimestamp != nil || claim.Status.Phase == v1.ClaimBound || !Takes(c.opts, claim) {
 		return nil
 	}
+	c.warn(claim)
 	pv, err := c.volumeOf(ctx, claim)
 	if err != nil {
 		return fmt.Errorf("volume of claim %s: %w", key, err)

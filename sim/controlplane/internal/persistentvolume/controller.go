@@ -31,6 +31,7 @@ const resyncPeriod = 15 * time.Second
 
 // Controller binds claims and volumes.
 type Controller struct {
+	opts     controller.Options
 	api      *apiserver.Component
 	g        *loop.Group
 	recorder *record.Recorder
@@ -47,7 +48,7 @@ type Controller struct {
 // New starts the controller, also on what is there.
 func New(opts controller.Options) *Controller {
 	c := &Controller{
-		api: opts.API, g: opts.Group, recorder: controller.NewRecorder(opts.Group, opts.API, "persistentvolume-controller"),
+		opts: opts, api: opts.API, g: opts.Group, recorder: controller.NewRecorder(opts.Group, opts.API, "persistentvolume-controller"),
 		index: newIndex(), openClaims: newOpen(), openVolumes: newOpen(), started: opts.Group.Loop().Now(),
 	}
 	queue := func(name string, sync func(context.Context, controller.Key) error) *controller.Queue {
@@ -80,7 +81,7 @@ func (c *Controller) claimChanged(ch apiserver.Change) {
 }
 
 func (c *Controller) addClaim(claim *v1.PersistentVolumeClaim) {
-	if !nodestorage.Takes(c.api, claim) {
+	if !nodestorage.Takes(c.opts, claim) {
 		c.claims.Add(controller.KeyOf(claim))
 	}
 }
@@ -110,7 +111,7 @@ func (c *Controller) addVolume(pv *v1.PersistentVolume) {
 // claim is a claim's turn. What fails waits for the next change or resync, as upstream.
 func (c *Controller) claim(ctx context.Context, key controller.Key) error {
 	claim, ok := controller.Lookup[*v1.PersistentVolumeClaim](c.api, apiserver.KindPersistentVolumeClaim, key)
-	if !ok || nodestorage.Takes(c.api, claim) {
+	if !ok || nodestorage.Takes(c.opts, claim) {
 		c.openClaims.remove(key)
 		return nil
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// kube-scheduler has a client of its own for them, with the same limits.
 	// Nil means API.
 	API, Events *apiserver.Component
+	// Closed is as controller.Options.Closed: it decides which claims get node storage, at once.
+	Closed bool
 	// Config is what it goes by. Nil means upstream's defaults.
 	Config *schedulerconfig.Config
 	// Unserved, if any, is told of each scheduler name that pods without a node ask

@@ -491,3 +491,50 @@ func TestWaitingForVolumes(t *testing.T) {
 		t.Errorf("the last one that waits is on %q, nominated to %q", got.Spec.NodeName, got.Status.NominatedNodeName)
 	}
 }
+
+// TestVolumeChangesMeanwhile: a volume that somebody writes to between the pod's placing and the
+// binding has the pod placed anew.
+func TestVolumeChangesMeanwhile(t *testing.T) {
+	r := newRig(t)
+	r.node("a")
+	late := storagev1.VolumeBindingWaitForFirstConsumer
+	size := v1.ResourceList{"storage": resource.MustParse("1Gi")}
+	modes := []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce}
+	for _, o := range []apiserver.Object{
+		&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disks"}, Provisioner: "disks.example.com", VolumeBindingMode: &late},
+		&v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: v1.PersistentVolumeSpec{
+			AccessModes: modes, StorageClassName: "disks", Capacity: size,
+			PersistentVolumeSource: v1.PersistentVolumeSource{CSI: &v1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: "1"}},
+		}},
+		&v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "default"}, Spec: v1.PersistentVolumeClaimSpec{
+			AccessModes: modes, StorageClassName: new("disks"), Resources: v1.VolumeResourceRequirements{Requests: size},
+		}},
+	} {
+		if _, err := r.srv.Create(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.srv.Patch(apiserver.KindPersistentVolume, "", "pv", types.MergePatchType, []byte(`{"status":{"phase":"Available"}}`), "status"); err != nil {
+		t.Fatal(err)
+	}
+	changed := false
+	r.srv.OnChange(func(ch apiserver.Change) {
+		if !changed && ch.New.(*v1.Pod).Status.NominatedNodeName != "" {
+			changed = true
+			if _, err := r.srv.Patch(apiserver.KindPersistentVolume, "", "pv", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), ""); err != nil {
+				t.Error(err)
+			}
+		}
+	}, apiserver.KindPod)
+	r.pod("web", func(p *v1.Pod) {
+		p.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	})
+	r.run(30 * time.Second)
+	ev := r.event("web", "FailedScheduling")
+	if ev == nil || !strings.Contains(ev.Message, "the object has been modified") {
+		t.Errorf("told: %v", ev)
+	}
+	if pv := r.srv.Store().Lookup(apiserver.KindPersistentVolume, "", "pv").(*v1.PersistentVolume); pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Name != "data" {
+		t.Errorf("the volume was not bound at the second try: %v", pv.Spec.ClaimRef)
+	}
+}

@@ -80,11 +80,12 @@ func (t *volumeTable) writeVolumes(ctx context.Context, a *assumption) error {
 		b := &a.volumes.bindings[i]
 		next, _, err := volumehelper.GetBindVolumeToClaim(b.pv, b.claim)
 		if err == nil {
-			b.pv, err = controller.Update(ctx, t.s.opts.API, next, "")
+			next, err = controller.Update(ctx, t.s.opts.API, next, "")
 		}
 		if err != nil {
 			return err //nolint:wrapcheck // Its text goes into an event.
 		}
+		b.pv = next
 	}
 	for i, c := range a.volumes.provision {
 		next := c.DeepCopy()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/nodestorage"
 )
 
 // This file has the filters of the plugins VolumeRestrictions, NodeVolumeLimits, VolumeBinding
@@ -178,7 +179,8 @@ func (t *volumeTable) storageClass(claim *v1.PersistentVolumeClaim) *storagev1.S
 // delays reports whether a claim waits for its pod to be placed.
 func (t *volumeTable) delays(claim *v1.PersistentVolumeClaim) bool {
 	class := t.storageClass(claim)
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer &&
+		!nodestorage.Takes(controller.Options{API: t.s.opts.API, Closed: t.s.opts.Closed}, claim)
 }
 
 // freeVolumes are those that claims may get.
