@@ -7,7 +7,7 @@
 //	go run ./cmd/drydock-lint -list-unordered ./...
 //
 // The second form is for a part of the module, of which rooms can't judge. The
-// third lists, instead, every escape that lets a line use the order of a map,
+// third lists besides every escape that lets a line use the order of a map,
 // with its reason. The exit code is 0 when nothing is wrong, 1 when something
 // was found, 2 when the packages could not be loaded.
 package main
@@ -36,7 +36,7 @@ func main() { os.Exit(run(os.Args[1:], ".", rooms.Drydock(), os.Stdout, os.Stder
 func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("drydock-lint", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	list := flags.Bool("list-unordered", false, "list the escapes of //drydock:unordered with their reasons")
+	list := flags.Bool("list-unordered", false, "list besides the escapes of //drydock:unordered with their reasons")
 	whole := flags.Bool("rooms", true, "judge the rooms, for which the packages must be the whole module")
 	flags.BoolVar(&rules.Stale, "stale", rules.Stale, "report exceptions of rooms that are needed no more")
 	flags.Usage = func() {
@@ -57,15 +57,19 @@ func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer)
 	}
 	abs, _ := filepath.Abs(dir) // without it, paths stay absolute
 	lines, err := diagnostics(graph, abs)
-	if *list {
-		lines, err = escapes(graph, abs), nil
-	} else if *whole && len(broken) == 0 {
+	if *whole && len(broken) == 0 {
 		for _, f := range rooms.Check(sound, rules) {
 			lines = append(lines, f.String())
 		}
 	}
 	for _, line := range lines {
 		fmt.Fprintln(stdout, line)
+	}
+	if *list {
+		fmt.Fprintln(stdout, "where the order of a map is used, and why that cannot be observed:")
+		for _, line := range escapes(graph, abs) {
+			fmt.Fprintln(stdout, line)
+		}
 	}
 	for _, line := range broken {
 		fmt.Fprintln(stderr, line)
@@ -77,7 +81,7 @@ func run(args []string, dir string, rules rooms.Rules, stdout, stderr io.Writer)
 	case len(broken) > 0:
 		fmt.Fprintln(stderr, "drydock-lint: these packages were not judged")
 		return 2
-	case len(lines) > 0 && !*list:
+	case len(lines) > 0:
 		return 1
 	}
 	return 0

@@ -72,7 +72,8 @@ func TestRun(t *testing.T) {
 			name:   "listing",
 			files:  map[string]string{"kubelet/internal/pod/a.go": clean, "kubelet/internal/pod/a_test.go": cleanTest, "kubelet/internal/status/a.go": dirty},
 			args:   []string{"-list-unordered", "./..."},
-			stdout: []string{"kubelet/internal/pod/a.go:4: counts"},
+			code:   1,
+			stdout: []string{"kubelet/internal/status/a.go:4:2: a go statement: ", "kubelet/internal/status/a.go:5:2: range over a map: ", "where the order", "kubelet/internal/pod/a.go:4: counts"},
 		},
 		{
 			name:   "dirty",

@@ -47,9 +47,9 @@ func (f *FS) Readlink(name string) (string, error) {
 	return "", pathError("readlink", name, errno)
 }
 
-// Driver returns what Mknod was told of a device, to which name may be a link, and its mode; "":
-// there is no device.
-func (f *FS) Driver(name string) (string, fs.FileMode) {
+// Driver returns what Mknod was told of a device of a file system, to which name may be a link,
+// and its mode; "": there is no device.
+func Driver(f *FS, name string) (string, fs.FileMode) {
 	pl, errno := f.walk(name, true)
 	if errno != 0 || pl.n == nil || pl.n.mode&fs.ModeDevice == 0 {
 		return "", 0

@@ -22,7 +22,7 @@ const (
 
 // checkFiles refuses what is no file's path.
 func (im Image) checkFiles() error {
-	names := slices.Sorted(maps.Keys(im.Files))
+	names := slices.Sorted(maps.Keys(im.Files)) //drydock:unordered sorted
 	for i, name := range names {
 		switch {
 		case !path.IsAbs(name) || path.Clean(name) != name || name == "/":
@@ -65,7 +65,7 @@ func (t *Trees) volumeOf(l *loop.Loop, src *Source) *memfs.Image {
 // with returns a tree with more files, and makes it if it is not there; the name is that of what
 // it is made of.
 func (t *Trees) with(l *loop.Loop, name string, base *memfs.Image, files map[string]string) *memfs.Image {
-	names := slices.Sorted(maps.Keys(files))
+	names := slices.Sorted(maps.Keys(files)) //drydock:unordered sorted
 	for _, n := range names {
 		name += "\x00" + n + "\x00" + files[n]
 	}

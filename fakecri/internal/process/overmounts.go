@@ -65,7 +65,7 @@ func (r *Runner) mountOver(in *records.Interpreted) error {
 func (r *Runner) addDevice(v *kernel.View, d *runtimeapi.Device) error {
 	if r.Files.Host == nil {
 		if r.Files.FS != nil {
-			if driver, mode := r.Files.FS.Driver(d.HostPath); driver != "" {
+			if driver, mode := memfs.Driver(r.Files.FS, d.HostPath); driver != "" {
 				return v.Namespace().AddDevice(d.ContainerPath, mode, 0, 0, driver)
 			}
 		}

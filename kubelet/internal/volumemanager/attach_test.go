@@ -43,7 +43,7 @@ func TestNobodyAttaches(t *testing.T) {
 	d := r.m.device(volume.Device{Name: "kubernetes.io/csi/disks^1", Volume: "pv-1"}, nothing{}, true)
 	p := &podVolumes{pod: &v1.Pod{}}
 	for _, at := range []time.Duration{0, time.Second, 2 * time.Second} {
-		r.at(at+time.Millisecond, func() { r.m.attach(d, p) })
+		r.at(at+time.Millisecond, func() { d.attach(r.m, p) })
 	}
 	r.run(5 * time.Second)
 	r.want(

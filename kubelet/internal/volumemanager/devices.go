@@ -171,7 +171,7 @@ func (m *Manager) bringUp(p *podVolumes, v *podVolume) {
 	d := v.driver.device
 	switch {
 	case !d.attached && d.attaches && m.o.AttachesItself:
-		m.attach(d, p)
+		d.attach(m, p)
 	case !d.attached:
 		m.verifyAttached(d)
 	case v.state != mounted || v.remount:
@@ -248,7 +248,7 @@ var (
 
 // attach is what becomes of a device if no controller is to attach it: an error, which is
 // told of the pod, again and again (GenerateAttachVolumeFunc).
-func (m *Manager) attach(d *device, p *podVolumes) {
+func (d *device) attach(m *Manager, p *podVolumes) {
 	if !m.mayBegin(d, attachOperation) {
 		return
 	}
@@ -262,7 +262,7 @@ func (m *Manager) attach(d *device, p *podVolumes) {
 
 // detach is likewise what becomes of one that is not mounted any more: it stays in use
 // (GenerateDetachVolumeFunc).
-func (m *Manager) detach(d *device) {
+func (d *device) detach(m *Manager) {
 	if m.mayBegin(d, detachOperation) {
 		m.run(d, detachOperation, "detach", func(context.Context) error {
 			return fmt.Errorf("DetachVolume.Detach failed for volume %q : %w", d.Volume, errDetach)
@@ -356,7 +356,7 @@ func (m *Manager) tearDown() {
 			continue
 		}
 		if d.state == notMounted && d.attached && d.attaches && m.o.AttachesItself {
-			m.detach(d)
+			d.detach(m)
 			continue
 		}
 		if d.state == notMounted {
