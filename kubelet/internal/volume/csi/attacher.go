@@ -119,6 +119,7 @@ func (c *client) mountGroup(ctx context.Context, r *volume.Request) (*int64, err
 
 // removeDevice removes what MountDevice made. What is still mounted stays.
 func (p *Plugin) removeDevice(dir string) {
+	p.discard(dir)
 	for _, name := range []string{globalMount, dataFile, ""} {
 		if err := p.host.FS.Remove(path.Join(dir, name)); err != nil {
 			p.host.Logf("%s", text("%v", err))

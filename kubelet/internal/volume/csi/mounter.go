@@ -261,6 +261,7 @@ func (p *Plugin) removePublished(dir string) {
 			return
 		}
 	}
+	p.discard(dir)
 	for _, name := range []string{dataFile, ""} {
 		if err := p.host.FS.Remove(path.Join(dir, name)); err != nil {
 			p.host.Logf("%s", text("%v", err))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -142,6 +144,22 @@ func (p *Plugin) loadData(dir string) (volumeData, error) {
 	return d, nil
 }
 
+// discard removes what a kubelet left that was killed while it noted a volume: the beginning of
+// a note beside the place where it would have been put (filesystem.Replacer).
+func (p *Plugin) discard(dir string) {
+	entries, err := p.host.FS.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), "."+dataFile) {
+			if err := p.host.FS.Remove(path.Join(dir, e.Name())); err != nil {
+				p.host.Logf("%s", text("%v", err))
+			}
+		}
+	}
+}
+
 // Reconstruct implements volume.DeviceMounter (ConstructVolumeSpec).
 func (p *Plugin) Reconstruct(uid types.UID, name string, block bool) (v1.UniqueVolumeName, error) {
 	dir := p.host.VolumeDir(uid, PluginName, name)
@@ -150,6 +168,9 @@ func (p *Plugin) Reconstruct(uid types.UID, name string, block bool) (v1.UniqueV
 		dir = b.data()
 	}
 	d, err := p.loadData(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.discard(dir) // nothing is mounted before it is noted
+	}
 	if err != nil || d.Mode == string(storagev1.VolumeLifecycleEphemeral) {
 		return "", err
 	}
