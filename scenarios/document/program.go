@@ -13,6 +13,8 @@ import (
 type Program struct {
 	// Which containers do it. What is left out matches everything.
 	Match Match `json:"match" required:""`
+	// What is said here comes beside the container's own command, which is run as far as it is known: the ports answer, the logs are written, and the memory and CPU count. Nothing else can be said so. Unless it is set, what is said here comes in place of the command.
+	Beside bool `json:"beside,omitempty"`
 	// What each run of the container does.
 	Behaviour `json:",inline"`
 	// What each run does, in its order, instead of what is said beside `attempts`; the last goes for all later runs.
@@ -114,10 +116,28 @@ func (p *Program) Check(at decode.Place) {
 		at.Field("attempts").Errorf("what is said beside attempts is not looked at: say it in the attempts")
 	}
 	p.Behaviour.Check(at)
+	if p.Beside {
+		p.checkBeside(at)
+	}
 	for i := range p.Attempts {
 		if len(p.Attempts[i].Exits) > 0 {
 			at.Field("attempts").Index(i).Field("exits").Errorf("an attempt has one exit code: exit")
 		}
+	}
+}
+
+// checkBeside wants nothing that only what runs in place of the command could do.
+func (p *Program) checkBeside(at decode.Place) {
+	if len(p.Attempts) > 0 {
+		at.Field("attempts").Errorf("can't be beside the command")
+	}
+	rest := p.Behaviour
+	rest.Ports, rest.Logs, rest.Memory, rest.CPU = nil, nil, nil, nil
+	if !reflect.ValueOf(rest).IsZero() {
+		at.Field("beside").Errorf("only ports, logs, memory and cpu can be beside the command")
+	}
+	if p.Ports == nil && p.Logs == nil && p.Memory == nil && p.CPU == nil {
+		at.Field("beside").Errorf("has no effect: needs ports, logs, memory or cpu")
 	}
 }
 
@@ -207,7 +227,10 @@ func RuntimePrograms(in []Program) []fakecri.Program {
 		p := &in[i]
 		f := fakecri.Program{
 			Match:     fakecri.Match{Namespace: p.Match.Namespace, Pod: p.Match.Pod, Container: p.Match.Container, Image: p.Match.Image},
-			Behaviour: p.Behaviour.runtime(),
+			Behaviour: p.Behaviour.runtime(), Beside: p.Beside,
+		}
+		if p.Beside && f.Ports == nil {
+			f.Ports = []fakecri.Port{} // none but those of the command
 		}
 		for k := range p.Attempts {
 			f.Attempts = append(f.Attempts, p.Attempts[k].runtime())

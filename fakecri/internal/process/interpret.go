@@ -35,10 +35,22 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 			return b, false
 		}
 	}
-	if p := r.programOf(c); p != nil {
-		// A program can differ by attempt: the third restart may be the one that works.
-		return p.At(c.Config.Metadata.Attempt), false
+	p := r.programOf(c)
+	if p == nil {
+		return r.ofCommand(c)
 	}
+	if p.Beside {
+		if b, interpret := r.ofCommand(c); interpret {
+			return b, true
+		}
+		// Of its own command nothing is known, so what is stated is all there is.
+	}
+	// A program can differ by attempt: the third restart may be the one that works.
+	return p.At(c.Config.Metadata.Attempt), false
+}
+
+// ofCommand is Resolve for a container of which nobody has stated anything.
+func (r *Runner) ofCommand(c *records.Container) (*program.Behaviour, bool) {
 	// The common case of a simulation, before anything is looked up.
 	if len(c.Config.Command) == 0 && len(c.Config.Args) == 0 && c.Image.Source.Plain() {
 		return r.unknown(c), false
@@ -124,7 +136,7 @@ func anyThere(v *kernel.View, files []string) bool {
 // anything is to have a process all the same, beside which others can be run. What a
 // scenario states as a Program stays without one: its author has said all that it does.
 func (r *Runner) AsProcess(c *records.Container) bool {
-	if r.programOf(c) != nil {
+	if p := r.programOf(c); p != nil && !p.Beside {
 		return false
 	}
 	if r.Options.Interpret {
@@ -179,6 +191,10 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 		}
 		r.installStated(in, argv)
 	}
+	if p := r.programOf(c); p != nil && p.Beside && stated == nil {
+		in.Beside = p.At(c.Config.Metadata.Attempt)
+		r.installStated(in, []string{besideFile})
+	}
 	in.PIDs = r.pidNamespace(c, pk)
 	in.Kernel = r.Kernel.Kernel().NewContainer(r.containerOptions(in, pk))
 	// held is the other end of stdin, for attach.
@@ -196,7 +212,12 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 		if in.Stated != nil {
 			r.announce(in, p)
 		}
-		return in, nil
+		if in.Beside != nil {
+			err = r.startBeside(in)
+		}
+		if err == nil {
+			return in, nil
+		}
 	}
 	// What was made for the container goes, mounts included.
 	in.End()

@@ -120,7 +120,7 @@ func isEntrypoint(name string) bool {
 // serve has a process do what a behaviour says, as a stated program.
 func (r *Runner) serve(in *records.Interpreted, ctx context.Context, p *kernel.Process, b *program.Behaviour) int {
 	c := in.Container
-	in.Stated = b
+	in.Stated, in.Logged = b, nil
 	if c.Process != nil {
 		c.Process.Behaviour = b
 	}

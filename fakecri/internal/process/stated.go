@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path"
 	"strings"
@@ -50,6 +51,21 @@ func (r *Runner) installStated(in *records.Interpreted, argv []string) {
 	}
 }
 
+// besideFile is the file of a program that is stated beside a container's command.
+const besideFile = "/drydock-beside"
+
+// startBeside starts the process that does what is stated beside a container's command. It ends
+// with the command.
+func (r *Runner) startBeside(in *records.Interpreted) error {
+	fds := []kernel.File{r.Kernel.Kernel().Null(), in.Stdout.Dup(), in.Stderr.Dup()}
+	_, err := in.Kernel.Start(kernel.Spec{Argv: []string{besideFile}, Env: in.Env, Dir: "/", Cred: in.Cred, FDs: fds})
+	records.CloseAll(fds)
+	if err != nil {
+		return fmt.Errorf("what is stated beside the command: %w", err)
+	}
+	return nil
+}
+
 // statedSignals are the signals that a stated program does something on. Others kill it as they
 // would any process. Those in the list are caught so that the loop below decides.
 var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, records.SigTERM, kernel.SIGUSR1, kernel.SIGUSR2, records.SigWINCH, kernel.SIGALRM}
@@ -57,6 +73,11 @@ var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, record
 // commandsFor are the programs of a container: its image's, and the stated one
 // if it has one. The map is the container's own, as the closure in it is.
 func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
+	if in.Beside != nil {
+		own := maps.Clone(r.Images.CommandsOf(in.Container.Image.Source))
+		own[statedProgram] = func(ctx context.Context, p *kernel.Process) int { return r.serve(in, ctx, p, in.Beside) }
+		return own
+	}
 	if src := in.Container.Image.Source; in.Stated == nil && src.Unknown() && src.Commands == nil {
 		return r.ofUnknown(src)
 	} else if in.Stated == nil {
@@ -125,10 +146,8 @@ func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *prog
 	if end := b.RunFor.Min; end > 0 {
 		next = max(end-now, 0)
 	}
-	if in.Logged < len(b.Logs) {
-		if at := max(b.Logs[in.Logged].At-now, 0); next < 0 || at < next {
-			next = at
-		}
+	if _, at := nextLine(in, b); at >= 0 && (next < 0 || max(at-now, 0) < next) {
+		next = max(at-now, 0)
 	}
 	if at, ok := r.nextUse(in, b, now); ok && (next < 0 || at < next) {
 		next = at
@@ -183,14 +202,38 @@ func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time
 	return next, ok
 }
 
-// statedLogs writes the lines that are due. Lines come in the order of the behaviour; in.Logged
-// survives the waits.
+// nextLine is the line of the log that comes next, and when, after the start; a negative time:
+// none does. Of lines at one time the first of the behaviour comes first.
+func nextLine(in *records.Interpreted, b *program.Behaviour) (line int, at time.Duration) {
+	line, at = -1, -1
+	for i := range b.Logs {
+		l, written := &b.Logs[i], 0
+		if i < len(in.Logged) {
+			written = in.Logged[i]
+		}
+		if written > 0 && (l.Every == 0 || l.Count > 0 && written >= l.Count) {
+			continue
+		}
+		if t := l.At + time.Duration(written)*l.Every; at < 0 || t < at {
+			line, at = i, t
+		}
+	}
+	return line, at
+}
+
+// statedLogs writes the lines that are due; in.Logged survives the waits.
 func (r *Runner) statedLogs(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
 	now := p.Now().Sub(p.StartedAt())
-	for in.Logged < len(b.Logs) && b.Logs[in.Logged].At <= now {
-		l := b.Logs[in.Logged]
-		in.Logged++
-		fd := 1
+	for {
+		i, at := nextLine(in, b)
+		if i < 0 || at > now {
+			return
+		}
+		if in.Logged == nil {
+			in.Logged = make([]int, len(b.Logs))
+		}
+		in.Logged[i]++
+		l, fd := b.Logs[i], 1
 		if l.Stream == program.StderrName {
 			fd = 2
 		}

@@ -26,6 +26,9 @@ type Program struct {
 	Name string
 	// Match says which containers run it.
 	Match Match
+	// Beside: the container's own command is interpreted, if it can be, and the behaviour comes
+	// beside it: its ports answer, its logs are written and what it uses counts.
+	Beside bool
 	// Behaviour is what each run of the container does.
 	Behaviour
 	// Attempts, when there are any, says in Behaviour's stead what each run
