@@ -246,11 +246,12 @@ kubectl delete pod --all >/dev/null
 cat "$dir"/churn?.log | grep -v '^Warning: Immediate' >"$dir/problems"
 while read -r line; do problem "$line"; done <"$dir/problems"
 
-# What is to be gone within a minute: mounts, loop devices, directories of pods, attachments.
+# What is to be gone within a minute: mounts, loop devices, directories of pods and of volumes,
+# attachments.
 left() {
 	grep -o " $root/[^ ]*" /proc/self/mountinfo | grep -v "^ $root$"
 	losetup --noheadings --output BACK-FILE | grep "^$dir/"
-	ls -d $root/pods/*/ 2>/dev/null
+	ls -d $root/pods/*/ $root/plugins/kubernetes.io/csi/$driver/*/ 2>/dev/null
 	kubectl get volumeattachment -o name
 	kubectl get node csi-trial -o 'jsonpath={.status.volumesInUse[*]}'
 }
