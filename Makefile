@@ -19,8 +19,8 @@ KILLS    ?= 20
 # How often `make devices` kills.
 ROUNDS   ?= 12
 # Where goroutines are: the ground, and what stands on its edges.
-RACEPKGS ?= ./ground/loop/... ./sim ./sim/facade ./scale ./scenarios ./scenarios/result ./cmd/drydock ./fakecri/server/... ./fakecri/fakecritest \
-	./kubelet/real/... ./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./kubelet/internal/certificate ./kubelet/internal/metrics ./conformance/...
+RACEPKGS ?= ./ground/loop/... ./sim ./sim/facade ./cmd/drydock ./fakecri/server/... ./fakecri/fakecritest \
+	./kubelet/real/... ./kubelet/app ./kubelet/internal/server ./kubelet/internal/clientgo ./kubelet/internal/certificate ./conformance/...
 # How many random clusters `make workloads` tries, and with how many seeds `make cluster-seeds`
 # replays each recorded case.
 WORKLOADS     ?= 1000
@@ -65,8 +65,9 @@ conformance-fakecri: build ## the same on drydock fakecri
 demo: ## one library scenario, with its timeline
 	$(GO) run ./cmd/drydock run $(DEMO)
 
+# Tests do not vet: lint does, once.
 test: ## unit tests, then the library as a suite in parallel
-	$(GO) test -timeout 10m $$($(GO) list ./... | grep -v /scenarios/suite)
+	$(GO) test -vet=off -timeout 10m $$($(GO) list ./... | grep -v /scenarios/suite)
 	$(GO) tool ginkgo -p --timeout 10m ./scenarios/suite
 
 lint: ## gofmt, go vet, the analyzer of determinism and rooms; lists what it was told to allow
@@ -85,7 +86,7 @@ loc: ## lines of code and of comments, by package
 	@$(GO) run ./hack/loc
 
 race: ## tests of what has goroutines, under the race detector (needs gcc)
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACEPKGS)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 20m $(RACEPKGS)
 
 elision: elision-checked ## the library with nothing left out, and with a look at each pass that is, as in random lifecycles
 	$(GO) run ./cmd/drydock run --no-elide $(LIBRARY)
