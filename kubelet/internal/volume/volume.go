@@ -139,6 +139,9 @@ type DeviceMounter interface {
 	// Reconstruct reads what an earlier kubelet noted of a pod's volume by the name of its
 	// directory: the name that it has in the node's status, "" of a pod's own.
 	Reconstruct(uid types.UID, name string, block bool) (v1.UniqueVolumeName, error)
+	// Staged lists the volumes that an earlier kubelet mounted for the node, or was about to: of those
+	// that are no block devices Volume is empty, since nobody noted it.
+	Staged() []Device
 	// Expand makes a volume larger that a pod uses; false: there is nothing to do.
 	Expand(ctx context.Context, r *Request) (bool, error)
 	// Stats asks how much there is in a volume that is mounted for a pod by its name; false:
@@ -159,7 +162,7 @@ type Stats struct {
 // Device is a PersistentVolume on a node, as it is known also to a new kubelet.
 type Device struct {
 	Name v1.UniqueVolumeName
-	// Volume is the PersistentVolume's name.
+	// Volume is the PersistentVolume's name; "" if it is not known.
 	Volume string
 	// Block: it is a block device.
 	Block bool

@@ -17,6 +17,8 @@ type claims struct {
 	claim  *v1.PersistentVolumeClaim
 	volume *v1.PersistentVolume
 	asked  int
+	// attached is what the node's status says to be; nil: there is no node.
+	attached []v1.AttachedVolume
 }
 
 func (c *claims) GetPersistentVolumeClaim(ctx context.Context, _, name string) (*v1.PersistentVolumeClaim, error) {
@@ -83,5 +85,8 @@ func (c *claims) UpdatePersistentVolumeClaimStatus(_ context.Context, claim *v1.
 }
 
 func (c *claims) GetNode(_ context.Context, name string) (*v1.Node, error) {
+	if c.attached != nil {
+		return &v1.Node{Status: v1.NodeStatus{VolumesAttached: c.attached}}, nil
+	}
 	return nil, apierrors.NewNotFound(v1.Resource("nodes"), name)
 }

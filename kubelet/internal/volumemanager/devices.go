@@ -46,17 +46,25 @@ type device struct {
 	attaches, inUse, attached bool
 	state                     mountState
 	reconstructed             bool
-	busy                      bool // an operation on it runs
-	backoff                   backoff
-	volumes                   []*podVolume
+	// found: it was found staged, of no pod. Whether it has to be attached is not known yet.
+	found   bool
+	busy    bool // an operation on it runs
+	backoff backoff
+	volumes []*podVolume
 }
 
 // device returns what is known of a PersistentVolume, from now on if nothing is.
 func (m *Manager) device(is volume.Device, plugin volume.DeviceMounter, attaches bool) *device {
 	for _, d := range m.devices {
-		if d.Name == is.Name {
-			return d
+		if d.Name != is.Name {
+			continue
 		}
+		if d.found {
+			d.found, d.attaches, d.Device = false, attaches, is
+			m.unmarked = true
+			m.devicesChanged()
+		}
+		return d
 	}
 	d := &device{Device: is, plugin: plugin, attaches: attaches}
 	m.unmarked = true

@@ -2,6 +2,7 @@ package volumemanager
 
 import (
 	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,6 +13,15 @@ import (
 // directories. Those that are wanted are set up again, the others taken away
 // once all pods are known (reconciler/reconstruct.go).
 func (m *Manager) reconstruct() {
+	m.reconstructPods()
+	for _, p := range m.o.Plugins {
+		if driven, ok := p.(volume.DeviceMounter); ok {
+			m.reconstructStaged(driven)
+		}
+	}
+}
+
+func (m *Manager) reconstructPods() {
 	files := m.o.Host.FS
 	pods, err := files.ReadDir(m.o.Host.PodsDir)
 	if err != nil {
@@ -45,6 +55,20 @@ func (m *Manager) reconstruct() {
 				})
 			}
 		}
+	}
+}
+
+// reconstructStaged notes what an earlier kubelet left that was killed after it took the last pod's
+// volume away, or before it gave it to the first one: volumes that are mounted for the node
+// alone. They are taken away, if nobody wants them, and kept from being detached before that.
+// Upstream forgets them.
+func (m *Manager) reconstructStaged(plugin volume.DeviceMounter) {
+	for _, is := range plugin.Staged() {
+		if slices.ContainsFunc(m.devices, func(d *device) bool { return d.Name == is.Name }) {
+			continue // a pod has it
+		}
+		d := m.device(is, plugin, false)
+		d.state, d.reconstructed, d.found = uncertain, true, true
 	}
 }
 

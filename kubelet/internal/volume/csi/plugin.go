@@ -177,6 +177,33 @@ func (p *Plugin) Reconstruct(uid types.UID, name string, block bool) (v1.UniqueV
 	return uniqueName(d.Driver, d.Handle), nil
 }
 
+// Staged implements volume.DeviceMounter.
+func (p *Plugin) Staged() []volume.Device {
+	var out []volume.Device
+	top := path.Join(path.Dir(p.host.PodsDir), "plugins", PluginName)
+	const block = "volumeDevices"
+	for driver := range filesystem.Names(p.host.FS, top) {
+		for name := range filesystem.Names(p.host.FS, path.Join(top, driver)) {
+			dir := path.Join(top, driver, name)
+			if driver == block {
+				b := p.blockPaths(name)
+				dir = b.data()
+			}
+			p.discard(dir)
+			d, err := p.loadData(dir)
+			if err != nil {
+				continue // it was not noted before anything was done
+			}
+			is := volume.Device{Name: uniqueName(d.Driver, d.Handle)}
+			if driver == block {
+				is.Volume, is.Block = name, true
+			}
+			out = append(out, is)
+		}
+	}
+	return out
+}
+
 // split is driver and handle of a volume's name.
 func split(name v1.UniqueVolumeName) (driver, handle string) {
 	driver, handle, _ = strings.Cut(strings.TrimPrefix(string(name), PluginName+"/"), separator)
