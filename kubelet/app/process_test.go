@@ -105,8 +105,28 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
+// freePort is a port that nobody has.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// start starts the command, at a port of its own unless it is told one: a kubelet may run on the
+// machine.
 func start(t *testing.T, mode string, env []string, args ...string) *process {
 	t.Helper()
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--port=") }) {
+		args = append([]string{"--port=" + freePort(t)}, args...)
+	}
 	p := &process{Cmd: exec.Command(os.Args[0], append(slices.Clone(common), args...)...)}
 	p.Env = append(append(os.Environ(), asCommand+"="+mode), env...)
 	p.Stderr = &p.stderr
@@ -261,21 +281,21 @@ func TestSignals(t *testing.T) {
 }
 
 func TestLockFile(t *testing.T) {
-	lock := filepath.Join(t.TempDir(), "lock")
-	first := start(t, "runs", nil, "--lock-file="+lock, "--exit-on-lock-contention")
+	lock, port := filepath.Join(t.TempDir(), "lock"), "--port="+freePort(t) // the same, one after the other
+	first := start(t, "runs", nil, port, "--lock-file="+lock, "--exit-on-lock-contention")
 	first.until(t, "started")
 	info, err := os.Stat(lock)
 	if err != nil || info.Mode() != 0o600 {
 		t.Errorf("lock file %v, %v", info, err)
 	}
 	// The second one wants the lock, so the first one goes.
-	second := start(t, "runs", nil, "--lock-file="+lock)
+	second := start(t, "runs", nil, port, "--lock-file="+lock)
 	if code := first.code(t); code != 0 {
 		t.Errorf("exit code at contention %d\n%s", code, &first.stderr)
 	}
 	second.until(t, "started")
 	// A third one waits, and a signal ends its waiting.
-	third := start(t, "runs", nil, "--lock-file="+lock)
+	third := start(t, "runs", nil, port, "--lock-file="+lock)
 	waitFor(t, "the third one at the lock", func() bool { return strings.Contains(third.stderr.String(), "Acquiring file lock") })
 	third.signal(t)
 	if code := third.code(t); code != 0 {
@@ -342,15 +362,7 @@ func TestWatchdogIsQuietWhenIll(t *testing.T) {
 }
 
 func TestHealthzPort(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
+	port := freePort(t)
 	p := start(t, "runs", nil, "--healthz-port="+port)
 	p.until(t, "started")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
