@@ -206,6 +206,11 @@ func (m *Manager) Start() {
 	// Upstream's two loops begin in goroutines of their own, in either order.
 	apart := m.l.Between(0, loopPeriod, "volume/reconciler", m.o.NodeName, 0)
 	m.reconstruct()
+	for _, p := range m.o.Plugins {
+		if driven, ok := p.(volume.DeviceMounter); ok {
+			m.reconstructStaged(driven)
+		}
+	}
 	m.syncDevices()
 	m.populator.BeginAfter(loopPeriod)
 	m.reconciler.BeginAfter(cmp.Or(apart, loopPeriod))

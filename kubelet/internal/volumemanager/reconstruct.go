@@ -13,15 +13,6 @@ import (
 // directories. Those that are wanted are set up again, the others taken away
 // once all pods are known (reconciler/reconstruct.go).
 func (m *Manager) reconstruct() {
-	m.reconstructPods()
-	for _, p := range m.o.Plugins {
-		if driven, ok := p.(volume.DeviceMounter); ok {
-			m.reconstructStaged(driven)
-		}
-	}
-}
-
-func (m *Manager) reconstructPods() {
 	files := m.o.Host.FS
 	pods, err := files.ReadDir(m.o.Host.PodsDir)
 	if err != nil {
