@@ -128,7 +128,6 @@ shape() {
 	kubectl get pod "$1" -o 'jsonpath={.status.phase} {.status.podIP} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount}'
 	echo
 	grep -o " $root/pods/$uid/[^ ]*" /proc/self/mountinfo | sort
-	grep -c " $root/plugins/kubernetes.io/csi/" /proc/self/mountinfo
 }
 
 # goes POD: it still counts.
