@@ -101,6 +101,12 @@ func (im *Image) Check(at decode.Place) {
 	for _, name := range decode.SortedKeys(im.Files) {
 		if !isCleanPath(name) || name == "/" {
 			at.Field("files").Key(name).Errorf("%q is no absolute path of a file", name)
+			continue
+		}
+		for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
+			if _, ok := im.Files[dir]; ok {
+				at.Field("files").Key(dir).Errorf("%q is a directory of %q", dir, name)
+			}
 		}
 	}
 	if len(im.Files) > 0 && strings.ContainsAny(im.Name, "*?") {
