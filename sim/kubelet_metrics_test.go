@@ -96,3 +96,48 @@ func labels(m *dto.Metric) string {
 	}
 	return "{" + strings.Join(out, ",") + "}"
 }
+
+// TestKubeletSeries holds what becomes of two nodes' metrics: sums, percentiles of all values, no
+// labels of single pods, nothing of what a node is.
+func TestKubeletSeries(t *testing.T) {
+	c, err := New(Options{Seed: 1, Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, node := range []string{"a", "b"} {
+		if _, err := c.AddNode(NodeOptions{Name: node}); err != nil {
+			t.Fatal(err)
+		}
+		c.At(time.Second, func() {
+			if _, err := c.API().Create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-" + node}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{
+				Name: "app", Image: "app:1", ReadinessProbe: &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(80)}}, PeriodSeconds: 10},
+			}}}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := c.RunUntil(2 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]KubeletSeries{}
+	for _, s := range c.KubeletSeries() {
+		if _, twice := got[s.Name+s.Labels]; twice || s.Value == 0 || strings.Contains(s.Labels, "pod=") || s.Name == "kubelet_node_name" {
+			t.Errorf("unexpected series: %+v", s)
+		}
+		got[s.Name+s.Labels] = s
+	}
+	for name, want := range map[string]float64{
+		"kubelet_running_pods": 2,
+		`kubelet_started_containers_total` + `container_type="container"`:      2,
+		`prober_probe_total` + `probe_type="Readiness",result="successful"`:    26,
+		`kubelet_runtime_operations_total` + `operation_type="run_podsandbox"`: 2,
+	} {
+		if got[name].Value != want {
+			t.Errorf("%s is %v, want %v", name, got[name].Value, want)
+		}
+	}
+	if s := got["kubelet_pod_start_duration_seconds"]; s.Type != HistogramSeries || s.Value != 2 || s.P50 <= 0 || s.P99 < s.P50 || s.Sum/2 > s.P99 {
+		t.Errorf("starts of pods: %+v", s)
+	}
+}

@@ -39,6 +39,8 @@ type Metrics struct {
 	Pulls []ImagePulls
 	// Availability is of every workload, by its name, and of every pod that is none's.
 	Availability []Availability
+	// Kubelets is what the kubelets count themselves, at the end.
+	Kubelets []KubeletSeries
 }
 
 // PodEnd is the end of a pod that it did not choose.
@@ -220,6 +222,7 @@ func (c *Cluster) Metrics() *Metrics {
 	c.collector.Flush(c.start.Add(c.Now()).UnixNano() + 1)
 	m := c.meter.metrics(c.Store().Pods(), c.Now())
 	m.Pulls = c.pulls()
+	m.Kubelets = c.KubeletSeries()
 	return &m
 }
 

@@ -78,7 +78,8 @@ func (k *Collector) Report() *Report {
 		Title: k.opts.Title, Facts: slices.Clone(k.opts.Facts), For: now,
 		Interval: k.over.width, Over: k.over.until(now),
 		// Stats makes a copy as well.
-		API: k.c.API().Stats(),
+		API:      k.c.API().Stats(),
+		Kubelets: k.c.KubeletSeries(),
 	}
 	for i := range r.Over {
 		r.Totals.add(&r.Over[i].Counts)

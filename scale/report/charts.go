@@ -59,6 +59,11 @@ func (r *Report) sections() []section {
 			tables: []string{fileHot},
 		},
 		{
+			ID: "kubelets", Title: "Kubelets",
+			About:  "What the kubelets count themselves, as their /metrics shows it at the end, over all nodes.",
+			tables: []string{fileKubelets},
+		},
+		{
 			ID: "api", Title: "API server", About: r.aboutAPI(),
 			charts: []*chart{r.apiRequests(), r.apiErrors(), r.apiLatency(), r.apiWatches(), r.apiLevels()},
 			tables: []string{fileCalls},

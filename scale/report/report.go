@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/drydock-sim/drydock/sim"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
@@ -52,6 +53,8 @@ type Report struct {
 	Devices []Devices
 	// Totals sums up Over.
 	Totals Counts
+	// Kubelets is what the kubelets count themselves, at the end.
+	Kubelets []sim.KubeletSeries
 	// API is what the API server had to do.
 	API *apiserver.Stats
 }

@@ -7,6 +7,8 @@ import (
 	"iter"
 	"strconv"
 	"time"
+
+	"github.com/drydock-sim/drydock/sim"
 )
 
 // The CSV files.
@@ -20,6 +22,7 @@ const (
 	fileOver        = "over_time.csv"
 	fileNodes       = "nodes.csv"
 	fileDevices     = "devices.csv"
+	fileKubelets    = "kubelets.csv"
 	fileHot         = "hot_spots.csv"
 	fileCalls       = "api_calls.csv"
 	fileAPI         = "api_requests.csv"
@@ -66,7 +69,7 @@ func (t *table) writeCSV(w io.Writer) error {
 func (r *Report) tables() []table {
 	return []table{
 		r.sloTable(), r.startupTable(), r.startupOverTable(), r.startsTable(), r.totalsTable(), r.overTable(),
-		r.nodesTable(), r.devicesTable(), r.hotTable(), r.callsTable(), r.apiTable(), r.apiOverTable(), r.watchesTable(), r.levelsTable(),
+		r.nodesTable(), r.devicesTable(), r.kubeletsTable(), r.hotTable(), r.callsTable(), r.apiTable(), r.apiOverTable(), r.watchesTable(), r.levelsTable(),
 	}
 }
 
@@ -203,3 +206,33 @@ func (r *Report) totalsTable() table {
 		},
 	}
 }
+
+// kubeletsTable is of the kubelets' own metrics, by series.
+func (r *Report) kubeletsTable() table {
+	return table{
+		File: fileKubelets, Title: "Counted by the kubelets",
+		Columns: []column{
+			{"metric", "the family of /metrics or /metrics/probes"},
+			{"labels", "of the series, without those that name a pod, a container or a claim"},
+			{"type", "counter, gauge or histogram"},
+			{"value", "the sum over all nodes; of a histogram the number of values"},
+			{"p50", "of a histogram's values, in its unit, by the bounds of its buckets"},
+			{"p99", "the same"},
+		},
+		rows: func(yield func([]string) bool) {
+			for i := range r.Kubelets {
+				s := &r.Kubelets[i]
+				row := []string{s.Name, s.Labels, s.Type, sixDigits(s.Value), "", ""}
+				if s.Type == sim.HistogramSeries {
+					row[4], row[5] = sixDigits(s.P50), sixDigits(s.P99)
+				}
+				if !yield(row) {
+					return
+				}
+			}
+		},
+	}
+}
+
+// sixDigits writes a number to six digits.
+func sixDigits(f float64) string { return strconv.FormatFloat(f, 'g', 6, 64) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -71,6 +72,17 @@ type availabilityJSON struct {
 	Asked float64 `json:"askedSeconds"`
 }
 
+// kubeletSeriesJSON is a series of the kubelets' own metrics, over all nodes.
+type kubeletSeriesJSON struct {
+	Name   string   `json:"name"`
+	Labels string   `json:"labels,omitempty"`
+	Type   string   `json:"type"`
+	Value  float64  `json:"value"`
+	Sum    *float64 `json:"sum,omitempty"`
+	P50    *float64 `json:"p50,omitempty"`
+	P99    *float64 `json:"p99,omitempty"`
+}
+
 // MarshalJSON writes the metrics; times are seconds.
 func (m *Metrics) MarshalJSON() ([]byte, error) {
 	out := struct {
@@ -85,9 +97,11 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 		Pulls        []pullsJSON        `json:"imagePulls"`
 		Availability availabilityJSON   `json:"availability"`
 		ByWorkload   []availabilityJSON `json:"availabilityByWorkload"`
+
+		Kubelets []kubeletSeriesJSON `json:"kubelets"`
 	}{
 		Evictions: podEnds(m.Evictions), Preemptions: podEnds(m.Preemptions), Shutdowns: podEnds(m.Shutdowns), Rejections: podEnds(m.Rejections),
-		OOMKills: []oomKillJSON{}, SystemOOMs: m.SystemOOMs, Restarts: []podCountJSON{}, Pressure: []pressureJSON{}, Pulls: []pullsJSON{}, ByWorkload: []availabilityJSON{},
+		OOMKills: []oomKillJSON{}, SystemOOMs: m.SystemOOMs, Restarts: []podCountJSON{}, Pressure: []pressureJSON{}, Pulls: []pullsJSON{}, ByWorkload: []availabilityJSON{}, Kubelets: []kubeletSeriesJSON{},
 	}
 	for _, k := range m.OOMKills {
 		out.OOMKills = append(out.OOMKills, oomKillJSON{seconds(k.At), k.Pod, k.Workload.String(), k.Container, k.Node})
@@ -105,6 +119,13 @@ func (m *Metrics) MarshalJSON() ([]byte, error) {
 	for _, a := range m.Availability {
 		ready, asked = ready+a.Ready, asked+a.Asked
 		out.ByWorkload = append(out.ByWorkload, availabilityJSON{a.Kind, a.Name, string(a.QoS), seconds(a.Ready), seconds(a.Asked)})
+	}
+	for _, k := range m.Kubelets {
+		x := kubeletSeriesJSON{Name: k.Name, Labels: k.Labels, Type: k.Type, Value: k.Value}
+		if k.Type == sim.HistogramSeries {
+			x.Sum, x.P50, x.P99 = new(k.Sum), new(k.P50), new(k.P99)
+		}
+		out.Kubelets = append(out.Kubelets, x)
 	}
 	out.Availability = availabilityJSON{"", "", "", seconds(ready), seconds(asked)}
 	return text.JSON(out)
@@ -282,7 +303,32 @@ func (m *Metrics) writeText(w io.Writer) {
 		}
 		fmt.Fprintf(w, "OOM killed: %s  container %s of %s on %s\n", text.Stamp(int64(k.At)), k.Container, k.Pod, k.Node)
 	}
+	m.writeKubelets(w)
 }
+
+// writeKubelets writes what the kubelets counted themselves, a line a series.
+func (m *Metrics) writeKubelets(w io.Writer) {
+	if len(m.Kubelets) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\ncounted by the kubelets (%d series; of histograms the number of values and percentiles)\n", len(m.Kubelets))
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, k := range m.Kubelets {
+		labels := ""
+		if k.Labels != "" {
+			labels = "{" + k.Labels + "}"
+		}
+		fmt.Fprintf(t, "  %s%s\t%s", k.Name, labels, number(k.Value))
+		if k.Type == sim.HistogramSeries {
+			fmt.Fprintf(t, "\tp50 %s\tp99 %s", number(k.P50), number(k.P99))
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+}
+
+// number writes a number in as few digits as tell it to a thousandth.
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
 
 // Census counts what is left on the nodes at the end of a run.
 type Census struct{ sim.Census }
