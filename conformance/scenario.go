@@ -133,7 +133,7 @@ func (t *T) scenario(ctx context.Context, s *scenarios.Scenario) {
 	seed := fnv.New64a()
 	fmt.Fprint(seed, t.id)
 	l := loop.NewReal(loop.Options{Name: t.id, Seed: seed.Sum64()})
-	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, t.suite.o.Endpoint, t.suite.o.ImageEndpoint, 0)
+	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, t.suite.o.Endpoint, t.suite.o.ImageEndpoint, 0, nil)
 	if err != nil {
 		l.Close()
 		t.Fatalf("the kubelet's connection to the runtime: %s", describe(err))

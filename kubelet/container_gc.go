@@ -50,18 +50,25 @@ func newContainerGC(b *base, known *knownPods, runtime *kuberuntime.Manager, rem
 	return gc
 }
 
+func (gc *containerGC) collect(ctx context.Context, allSourcesReady, all bool) (err error) {
+	span(ctx, gc.opts.Tracer, "Containers/GarbageCollect", func(ctx context.Context) {
+		err = gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), allSourcesReady, all)
+	})
+	return err
+}
+
 // deleteAll removes dead containers and sandboxes as a pass does, and all that is
 // left of pods that have terminated, for eviction.
 func (gc *containerGC) deleteAll(ctx context.Context) error {
 	gc.logf("Attempting to delete unused containers")
-	return gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), gc.podConfig.AllReady(), true)
+	return gc.collect(ctx, gc.podConfig.AllReady(), true)
 }
 
 // collectContainers is one pass of container garbage collection. It reports
 // whether it tried to remove nothing while all sources were known.
 func (gc *containerGC) collectContainers(ctx context.Context) (settled bool) {
 	ready, attempts := gc.podConfig.AllReady(), gc.removals.attempts
-	err := gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), ready, false)
+	err := gc.collect(ctx, ready, false)
 	if err != nil {
 		gc.logf("Container garbage collection failed: %v", err)
 		gc.nodeEvent(v1.EventTypeWarning, events.ContainerGCFailed, err.Error())

@@ -168,6 +168,8 @@ type Options struct {
 	Exit func(err error)
 	// Log takes the log lines; nil means that none are made.
 	Log func(format string, args ...any)
+	// Tracer is told of syncs and garbage collections as spans; nil: nobody is.
+	Tracer Tracer
 	// CgroupV1 says that the machine's cgroups are those of v1, of which the
 	// kubelet warns.
 	CgroupV1 bool

@@ -80,7 +80,7 @@ func (b *base) startImageGC(ctx context.Context, gc *images.GCManager) {
 	}
 	var first loop.Event
 	b.g.Until("image-gc", imageGCPeriod, 0, func(ctx context.Context) {
-		gc.Collect(ctx)
+		span(ctx, b.opts.Tracer, "Images/GarbageCollect", gc.Collect)
 		if !first.Fired() {
 			first.Fire()
 		}

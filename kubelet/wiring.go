@@ -153,6 +153,9 @@ func (kl *Kubelet) makeSyncer() {
 		kl.syncer.env.Devices = kl.containers.deviceManager.Status
 	}
 	kl.workers.Syncer = kl.syncer
+	if kl.opts.Tracer != nil {
+		kl.workers.Syncer = traced{kl.syncer, kl.opts.Tracer}
+	}
 }
 
 // startSources starts the node informer and the sources of pods.

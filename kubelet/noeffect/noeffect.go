@@ -40,7 +40,6 @@ func always() []field {
 		{"iptablesDropBit", noEffect},
 		{"showHiddenMetricsForVersion", "no metric is hidden"},
 		{"volumePluginDir", noPlugin},
-		{"tracing", "nothing is traced"},
 	}
 }
 
@@ -74,6 +73,7 @@ func inSimulations() []field {
 		{"maxOpenFiles", "open files are not counted"},
 		{"contentType", "nothing is encoded for the API"},
 		{"logging", "what is shown of the log does not depend on it"},
+		{"tracing", "a simulation has a timeline and traces of its own"},
 		{"failCgroupV1", "no simulated machine has cgroup v1"},
 	}
 }

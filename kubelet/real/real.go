@@ -147,7 +147,12 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 	l := loop.NewReal(loop.Options{Name: o.NodeName, Elision: loop.NoElide})
 	defer l.Close()
 	timeout := o.Config.RuntimeRequestTimeout.Duration
-	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, o.RuntimeEndpoint, o.ImageEndpoint, timeout)
+	spans, flush, err := newTracer(o.Config, o.NodeName)
+	if err != nil {
+		return err
+	}
+	defer flush()
+	rt, im, closeCRI, err := cri.NewWithImages(ctx, l, o.RuntimeEndpoint, o.ImageEndpoint, timeout, providerOf(spans))
 	if err != nil {
 		return err
 	}
@@ -170,6 +175,9 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
 		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.Unsupported,
 		Exit: func(err error) { exit = err; cancel(err) },
+	}
+	if spans != nil {
+		ko.Tracer = spans
 	}
 	devices := plugins.NewDevicePlugins(g, filepath.Join(o.RootDir, devicemanager.Dir), o.log)
 	defer devices.Close()

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -41,13 +42,14 @@ const DefaultTimeout = 2 * time.Minute
 // goroutine or before the loop runs, the services' methods in tasks of l. closeAll
 // drops the connections. Its methods are called in tasks of l only; New itself blocks.
 func New(ctx context.Context, l *loop.Loop, endpoint string, timeout time.Duration) (rt internalapi.RuntimeService, im internalapi.ImageManagerService, closeAll func() error, err error) {
-	return NewWithImages(ctx, l, endpoint, endpoint, timeout)
+	return NewWithImages(ctx, l, endpoint, endpoint, timeout, nil)
 }
 
 // NewWithImages is New with the image service at an endpoint of its own; "" means
 // the runtime's. The connection is made lazily by gRPC, so a runtime that comes later would do,
-// but upstream refuses to start without one.
-func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint string, timeout time.Duration) (internalapi.RuntimeService, internalapi.ImageManagerService, func() error, error) {
+// but upstream refuses to start without one. With a provider of tracers each call is a span, a child
+// of that of its context; nil: none is.
+func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint string, timeout time.Duration, spans trace.TracerProvider) (internalapi.RuntimeService, internalapi.ImageManagerService, func() error, error) {
 	if endpoint == "" {
 		return nil, nil, nil, errors.New("the container runtime endpoint is empty: it is --container-runtime-endpoint, or containerRuntimeEndpoint of the configuration file")
 	}
@@ -62,11 +64,11 @@ func NewWithImages(ctx context.Context, l *loop.Loop, endpoint, imageEndpoint st
 	// They answer. A caller that gives up from here on must not make the
 	// constructors fail, since then they leave their connections behind.
 	ctx = context.WithoutCancel(ctx)
-	r, err := cri.NewRemoteRuntimeService(ctx, withScheme(endpoint), timeout, nil, false)
+	r, err := cri.NewRemoteRuntimeService(ctx, withScheme(endpoint), timeout, spans, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	i, err := cri.NewRemoteImageService(ctx, withScheme(imageEndpoint), timeout, nil, false)
+	i, err := cri.NewRemoteImageService(ctx, withScheme(imageEndpoint), timeout, spans, false)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, r.Close(ctx))
 	}
@@ -129,7 +131,9 @@ func call[T any](ctx context.Context, l *loop.Loop, fn func(ctx context.Context)
 	if loop.From(ctx) != l {
 		panic("cri: a call outside a task of the services' loop")
 	}
-	v, err := loop.Await(ctx, func(ctx context.Context) (T, error) { return fn(withoutLogs(ctx)) })
+	// What leaves the loop leaves the context's values behind, but the span that the call is part of.
+	span := trace.SpanFromContext(ctx)
+	v, err := loop.Await(ctx, func(ctx context.Context) (T, error) { return fn(withoutLogs(trace.ContextWithSpan(ctx, span))) })
 	return v, statusError(err)
 }
 
