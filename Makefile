@@ -169,5 +169,5 @@ csi: build ## the kubelet killed while pods with claims of a CSI driver come and
 	@hack/csi.sh $(KILLS) || { code=$$?; [ $$code -eq 77 ] || exit $$code; }
 
 clean: ## what the above made
-	rm -rf bin conformance/images/bin/actor-*
+	rm -rf bin conformance/images/bin/*/actor.gz
 	$(GO) clean

@@ -2,11 +2,12 @@ package images
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"debug/elf"
-	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,11 +19,6 @@ import (
 )
 
 //go:generate go run ./build bin
-
-// bin has a README always, and the test program where it was built.
-//
-//go:embed bin
-var bin embed.FS
 
 // ErrNoProgram says that there is nothing to make images of.
 var ErrNoProgram = errors.New("this drydock was built without its test program, and the source is not at hand to build it: build drydock with `make build`, or name the program's file")
@@ -36,8 +32,8 @@ func program(ctx context.Context, file string) ([]byte, error) {
 	if file != "" {
 		return staticFile(file)
 	}
-	if data, err := fs.ReadFile(bin, path.Join("bin", ProgramFile(runtime.GOARCH))); err == nil {
-		return data, nil
+	if packed, err := fs.ReadFile(bin, path.Join("bin", ProgramFile(runtime.GOARCH))); err == nil {
+		return unpacked(packed)
 	}
 	dir, err := os.MkdirTemp("", "drydock-actor-")
 	if err != nil {
@@ -51,8 +47,51 @@ func program(ctx context.Context, file string) ([]byte, error) {
 	return staticFile(out)
 }
 
-// ProgramFile is the name of the program's file for an architecture.
-func ProgramFile(arch string) string { return "actor-linux-" + arch }
+// unpacked is the embedded program.
+func unpacked(packed []byte) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("embedded test program: %w", err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("embedded test program: %w", err)
+	}
+	return data, nil
+}
+
+// ProgramFile is where the program for an architecture is, compressed, to be embedded.
+func ProgramFile(arch string) string { return path.Join(arch, "actor.gz") }
+
+// Pack builds the test program for Linux on an architecture and compresses it into a file, as
+// drydock embeds it.
+func Pack(ctx context.Context, arch, out string) error {
+	dir, err := os.MkdirTemp("", "drydock-actor-")
+	if err != nil {
+		return fmt.Errorf("test program: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	file := filepath.Join(dir, "actor")
+	if err := Build(ctx, arch, file); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("test program: %w", err)
+	}
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := z.Write(data); err != nil {
+		return err
+	}
+	if err := z.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(out, packed.Bytes(), 0o600)
+}
 
 // Build builds the test program for Linux on an architecture from its source,
 // which the current directory's module must have.

@@ -21,7 +21,7 @@ func main() {
 		archs = images.Architectures()
 	}
 	for _, arch := range archs {
-		if err := images.Build(context.Background(), arch, filepath.Join(os.Args[1], images.ProgramFile(arch))); err != nil {
+		if err := images.Pack(context.Background(), arch, filepath.Join(os.Args[1], images.ProgramFile(arch))); err != nil {
 			fmt.Fprintln(os.Stderr, "build:", err)
 			os.Exit(1)
 		}
