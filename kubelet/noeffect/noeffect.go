@@ -29,7 +29,6 @@ const (
 // they are told. A subsystem that gets built takes its fields off this list.
 func always() []field {
 	return []field{
-		{"enableSystemLogQuery", "the node's logs can't be queried yet"},
 		{"streamingConnectionIdleTimeout", noEffect},
 		{"kubeletCgroups", "the kubelet stays in the cgroups it was started in"},
 		{"systemCgroups", "processes are not moved between cgroups"},
@@ -66,6 +65,7 @@ func inSimulations() []field {
 		{"authorization.webhook.cacheUnauthorizedTTL", noSocket},
 		{"enableContentionProfiling", noSocket},
 		{"enableSystemLogHandler", noSocket},
+		{"enableSystemLogQuery", noSocket},
 		{"enableProfilingHandler", noSocket},
 		{"enableDebugFlagsHandler", noSocket},
 		{"cgroupDriver", "the runtime's is used"},

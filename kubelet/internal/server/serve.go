@@ -35,6 +35,7 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"    // and of the build
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/internal/certificate"
@@ -219,7 +220,7 @@ func (s *Servers) Serve(ctx context.Context, h Handle, checks []server.Check) er
 	}
 	full := shared
 	full.Config, full.Filter, full.Streams = c, s.auth.filter, streamproxy.Streams{}
-	full.SystemLogs = http.StripPrefix("/logs/", http.FileServer(http.Dir("/var/log/")))
+	full.SystemLogs = newNodeLogs("/var/log/", ptr.Deref(c.EnableSystemLogQuery, false))
 	full.Install = s.install
 	ended, ports := make(chan error, 2), 1
 	go func() { ended <- listen(ctx, c.Address, c.Port, server.New(full), s.tls) }()
