@@ -26,14 +26,31 @@ import (
 // can't be set, of the tries.
 const cgroupUpdatePeriod = time.Minute
 
-// nodeCgroups are the machine's; nil if nobody makes any above the pods'. Those
-// of the systemd driver are left to the runtime where the kubelet would have to
-// make all of them.
+// systemdCgroups are cgroups that systemd can make.
+type systemdCgroups interface {
+	// Systemd returns them as that driver has them.
+	Systemd(ctx context.Context) (cm.Cgroups, error)
+}
+
+// useSystemd has systemd make the pods' cgroups, if they are for this kubelet to make.
+func (kl *Kubelet) useSystemd(ctx context.Context) {
+	kl.systemdCgroups = true
+	files, ok := kl.opts.Cgroups.(systemdCgroups)
+	if !ok {
+		return
+	}
+	slices, err := files.Systemd(ctx)
+	if err != nil {
+		kl.logf("The cgroups of pods are left to the runtime: %v", err)
+		kl.opts.Cgroups = nil
+		return
+	}
+	kl.opts.Cgroups = slices
+}
+
+// nodeCgroups are the machine's; nil if nobody makes any above the pods'.
 func (m *containerManager) nodeCgroups() cm.NodeCgroups {
 	if !ptr.Deref(m.cfg.CgroupsPerQOS, true) {
-		return nil
-	}
-	if _, all := m.opts.Cgroups.(cm.Cgroups); all && m.systemdCgroups {
 		return nil
 	}
 	return m.opts.Cgroups

@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	internalapi "k8s.io/cri-api/pkg/apis"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/drydock-sim/drydock/kubelet"
@@ -229,7 +231,50 @@ func TestCgroupThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// The systemd driver's cgroups are the runtime's to make.
+// bySystemd are cgroups that systemd makes, if there is one.
+type bySystemd struct {
+	*cgroups
+	slices *cgroups
+	err    error
+}
+
+func (c bySystemd) Systemd(context.Context) (cm.Cgroups, error) { return c.slices, c.err }
+
+// systemdRuntime says that its driver is systemd's.
+type systemdRuntime struct{ internalapi.RuntimeService }
+
+func (systemdRuntime) RuntimeConfig(context.Context) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_SYSTEMD}}, nil
+}
+
+// TestSystemdCgroups: with the runtime's systemd driver the pods' cgroups are slices that systemd
+// makes, and the runtime's own affair where there is no systemd.
+func TestSystemdCgroups(t *testing.T) {
+	for _, refused := range []error{nil, errors.New("connect to the system bus: no such file")} {
+		w := newWorld(t, true)
+		files, units := &cgroups{w: w, pods: map[types.UID]bool{}}, &cgroups{w: w, pods: map[types.UID]bool{}}
+		w.startWith(func(o *kubelet.Options) {
+			o.RuntimeService = systemdRuntime{o.RuntimeService}
+			o.Cgroups = bySystemd{files, units, refused}
+		})
+		w.run(2)
+		if err := w.fs.WriteFile("/etc/manifests/web.yaml", []byte(requests), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w.run(6)
+		w.expect("files", files.calls)
+		if refused != nil {
+			w.expect("slices", units.calls)
+			if !slices.ContainsFunc(w.logs, func(l string) bool { return strings.Contains(l, "left to the runtime: "+refused.Error()) }) {
+				t.Error("nothing is said of it")
+			}
+		} else {
+			w.expect("slices", units.calls, "0 root 2048 4096", "0 Burstable 2", "2 Burstable 256", "2 Burstable pod 250m")
+		}
+		w.expect("start", w.calls(0, "StartContainer"), "2 StartContainer container default/web-node-0/main")
+	}
+}
+
 func TestNoCgroupsWithoutQOS(t *testing.T) {
 	w := newWorld(t, true)
 	c := &cgroups{w: w, pods: map[types.UID]bool{}}

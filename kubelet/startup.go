@@ -43,7 +43,9 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	kl.systemdCgroups = driver == cgroupDriverSystemd
+	if driver == cgroupDriverSystemd {
+		kl.useSystemd(ctx)
+	}
 	if err := kl.assemble(ctx); err != nil {
 		return err
 	}

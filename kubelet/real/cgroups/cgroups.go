@@ -6,7 +6,7 @@
 // pkg/kubelet/cm (cgroup_manager_linux.go, pod_container_manager_linux.go). The
 // kernel's files are written by github.com/containerd/cgroups.
 //
-// The systemd driver, which has slices made by systemd, is left to runtimes.
+// As the systemd driver has them (Cgroups.Systemd) they are slices that systemd makes.
 package cgroups
 
 import (
@@ -28,6 +28,7 @@ import (
 	cgroupsv3 "github.com/containerd/cgroups/v3"
 	"github.com/containerd/cgroups/v3/cgroup1"
 	"github.com/containerd/cgroups/v3/cgroup2"
+	"github.com/godbus/dbus/v5"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,6 +57,8 @@ type Options struct {
 	NoCPUQuota bool
 	// PodPids is podPidsLimit; 0 or less means no limit.
 	PodPids int64
+	// Connect connects to the bus that systemd is on; nil: the system bus.
+	Connect func() (*dbus.Conn, error)
 }
 
 // Cgroups are the machine's.
@@ -72,6 +75,8 @@ type Cgroups struct {
 	cpus string
 	// pages are the sizes of huge pages in bytes that can be limited.
 	pages []int64
+	// systemd makes the cgroups; nil: New's does, by files.
+	systemd *systemd
 }
 
 var _ cm.Cgroups = (*Cgroups)(nil)
@@ -205,6 +210,11 @@ func (c *Cgroups) limits(some map[int64]int64, other int64) map[int64]int64 {
 
 // write makes a cgroup, with those above it, or changes it.
 func (c *Cgroups) write(name string, v values) error {
+	if u := unit(name); c.systemd != nil && u != "" {
+		if err := c.systemd.set(u, v); err != nil {
+			return fmt.Errorf("cgroup %s: %w", name, err)
+		}
+	}
 	var err error
 	if c.unified {
 		_, err = cgroup2.NewManager(mountRoot, name, c.v2(v))
@@ -423,14 +433,24 @@ func (c *Cgroups) Pods() []types.UID {
 				continue
 			}
 			for _, e := range entries {
-				if uid, ok := strings.CutPrefix(e.Name(), podPrefix); ok && e.IsDir() {
-					out = append(out, types.UID(uid))
+				if uid, ok := c.podOf(class, e.Name()); ok && e.IsDir() {
+					out = append(out, uid)
 				}
 			}
 		}
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// podOf is the pod whose cgroup has a name in that of its class.
+func (c *Cgroups) podOf(class v1.PodQOSClass, name string) (types.UID, bool) {
+	if !c.names.Systemd {
+		uid, ok := strings.CutPrefix(name, podPrefix)
+		return types.UID(uid), ok
+	}
+	uid, ok := strings.CutPrefix(name, strings.TrimSuffix(path.Base(c.names.Class(class)), sliceSuffix)+"-"+podPrefix)
+	return types.UID(strings.ReplaceAll(strings.TrimSuffix(uid, sliceSuffix), "_", "-")), ok
 }
 
 // dirs are the directories of a pod's cgroup, of whatever class.
@@ -481,6 +501,9 @@ func (c *Cgroups) RemovePod(ctx context.Context, uid types.UID) error {
 			time.Sleep(killPause)
 		}
 		var errs []error
+		if c.systemd != nil && len(dirs) > 0 {
+			errs = append(errs, c.systemd.stop(unit(dirs[0])))
+		}
 		for _, dir := range dirs {
 			errs = append(errs, remove(dir))
 		}
