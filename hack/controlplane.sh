@@ -25,7 +25,7 @@ config() {
 apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "$api", certificate-authority: $dir/ca.crt}}]
-users: [{name: u, user: {token: $2}}]
+users: [{name: u, user: {token: "$2"}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 YAML

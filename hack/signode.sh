@@ -47,7 +47,7 @@ if [ -z "${SIGNODE_INSIDE:-}" ]; then
 	dir=$(mktemp -d /tmp/signode.XXXXXX) || exit 1
 	SIGNODE_INSIDE=$dir "$here/containerd.sh" run "$dir/rig" -- "$0" "$focus"
 	code=$?
-	[ -z "${SIGNODE_KEEP:-}" ] || { mkdir -p "$SIGNODE_KEEP" && cp -r "$dir"/*.log "$dir/report" "$SIGNODE_KEEP"/; }
+	[ -z "${SIGNODE_KEEP:-}" ] || { mkdir -p "$SIGNODE_KEEP" && cp -r "$dir"/*.log "$SIGNODE_KEEP"/ && cp -r "$dir/report" "$SIGNODE_KEEP"/ 2>/dev/null; }
 	rm -rf --one-file-system "$dir"
 	exit $code
 fi
