@@ -57,10 +57,11 @@ func (c *Client) RuntimeConfig(ctx context.Context) (*runtimeapi.RuntimeConfigRe
 	return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}, nil
 }
 
-// UpdateRuntimeConfig accepts what it is told and does nothing: pod IPs come
-// from Options.PodCIDR, as if the network were configured elsewhere.
-func (c *Client) UpdateRuntimeConfig(ctx context.Context, _ *runtimeapi.RuntimeConfig) error {
-	sub := calls.Subject{Timeout: -1}
+// UpdateRuntimeConfig accepts what it is told and only the trace shows it: pod IPs
+// come from Options.PodCIDR, as if the network were configured elsewhere. A
+// containerd without a template for its network's configuration does the same.
+func (c *Client) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
+	sub := calls.Subject{Timeout: -1, PodCIDR: config.GetNetworkConfig().GetPodCidr()}
 	return c.by.Update(ctx, calls.UpdateRuntimeConfig, &sub, func() error { return nil })
 }
 

@@ -142,6 +142,22 @@ func (n *nodeReporter) checkRuntime(ctx context.Context) bool {
 	return true
 }
 
+// updatePodCIDR hands the addresses of the node's pods to the runtime, if it has
+// others, and reports whether it has (pkg/kubelet/kubelet_network.go). On an error it
+// may have.
+func (n *nodeReporter) updatePodCIDR(ctx context.Context, cidr string) (bool, error) {
+	was := n.state.podCIDR
+	if was == cidr {
+		return false, nil
+	}
+	if err := n.runtime.UpdatePodCIDR(ctx, cidr); err != nil {
+		return true, fmt.Errorf("failed to update pod CIDR: %w", err)
+	}
+	n.logf("Updating Pod CIDR originalPodCIDR=%q newPodCIDR=%q", was, cidr)
+	n.state.podCIDR = cidr
+	return true, nil
+}
+
 // listImages reads the list of images. An unchanged list, known by its
 // entries' addresses, stays the same slice. It reports whether the runtime
 // answered.
@@ -218,6 +234,7 @@ func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.
 		ShutdownErrors:  shutdown.ShutdownStatus,
 		VolumesInUse:    volumes.GetVolumesInUse,
 		ReportedInUse:   volumes.MarkVolumesAsReportedInUse,
+		UpdatePodCIDR:   n.updatePodCIDR,
 		UpdateRuntimeUp: n.updateRuntimeUp,
 		Node:            n.get,
 	}

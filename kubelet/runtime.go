@@ -44,7 +44,9 @@ type runtimeState struct {
 	runtimeError error
 	networkError error
 	storageError error
-	checks       []healthCheck
+	// podCIDR is what the runtime was told last; "" is nothing.
+	podCIDR string
+	checks  []healthCheck
 }
 
 func newRuntimeState(l *loop.Loop) *runtimeState {

@@ -77,6 +77,10 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log, Metrics: kl.metrics})
 	kl.node.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
 	kl.reporter = newNodeReporter(kl.node, kl.runtime, kl.inputs.pulls, kl.eviction, kl.shutdown, kl.volumes, kl.startRuntimeModules)
+	// With an API the node's own range follows, which wins.
+	if _, err := kl.reporter.updatePodCIDR(ctx, kl.cfg.PodCIDR); err != nil {
+		kl.logf("Pod CIDR update failed: %v", err)
+	}
 	kl.cleaner = &housekeeping{
 		base: b, knownPods: known, containers: kl.containers, volumes: kl.volumes, runtime: kl.runtime, probes: kl.probes,
 		mirrors: kl.syncer.mirrors, backOff: kl.syncer.backOff,

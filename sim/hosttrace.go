@@ -38,6 +38,7 @@ type traced struct {
 	verb    string
 	timeout int64
 	image   string
+	podCIDR string
 	start   time.Time
 }
 
@@ -51,6 +52,9 @@ func (t *traced) done(l *loop.Loop, rec *trace.Recorder, err error) {
 	}
 	if t.image != "" {
 		fields = append(fields, trace.Str("image", t.image))
+	}
+	if t.podCIDR != "" {
+		fields = append(fields, trace.Str("podCIDR", t.podCIDR))
 	}
 	fields = append(fields, trace.Int("tookMs", l.Since(t.start).Milliseconds()))
 	if err != nil {
@@ -132,6 +136,14 @@ func (t tracedRuntime) RemoveContainer(ctx context.Context, id string) error {
 // UpdateContainerResources implements internalapi.RuntimeService.
 func (t tracedRuntime) UpdateContainerResources(ctx context.Context, id string, r *runtimeapi.ContainerResources) error {
 	return t.did("UpdateContainerResources", "container", id, noTimeout, func() error { return t.RuntimeService.UpdateContainerResources(ctx, id, r) })
+}
+
+// UpdateRuntimeConfig implements internalapi.RuntimeService.
+func (t tracedRuntime) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
+	c := &traced{named: named{"runtime", -1}, verb: "UpdateRuntimeConfig", timeout: noTimeout, podCIDR: config.GetNetworkConfig().GetPodCidr(), start: t.l.Now()}
+	err := t.RuntimeService.UpdateRuntimeConfig(ctx, config)
+	c.done(t.l, t.rec, err)
+	return err
 }
 
 // ReopenContainerLog implements internalapi.RuntimeService.

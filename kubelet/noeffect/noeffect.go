@@ -33,7 +33,6 @@ func always() []field {
 		{"kubeletCgroups", "the kubelet stays in the cgroups it was started in"},
 		{"systemCgroups", "processes are not moved between cgroups"},
 		{"hairpinMode", noEffect},
-		{"podCIDR", "the container runtime's network decides"},
 		{"makeIPTablesUtilChains", "iptables rules are not made"},
 		{"iptablesMasqueradeBit", noEffect},
 		{"iptablesDropBit", noEffect},

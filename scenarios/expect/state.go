@@ -45,7 +45,8 @@ type CRICall struct {
 	// container is given, such as "0,2-3"; "" where the call says nothing of them.
 	CpusetCpus string        `json:"cpusetCpus"`
 	CpusetMems string        `json:"cpusetMems"`
-	At         time.Duration `json:"at"` // since the start of the run
+	PodCIDR    string        `json:"podCIDR"` // the range that UpdateRuntimeConfig hands over, or ""
+	At         time.Duration `json:"at"`      // since the start of the run
 }
 
 // Kind says what sort of object a Change is of. The values are words of messages as well.

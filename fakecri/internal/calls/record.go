@@ -34,6 +34,9 @@ func (r *Daemon) record(m Method, s *Subject, start int64, err error) {
 	if r := s.Resources; r != nil && r.CpusetMems != "" {
 		fields = append(fields, trace.Str("cpusetMems", r.CpusetMems))
 	}
+	if s.PodCIDR != "" {
+		fields = append(fields, trace.Str("podCIDR", s.PodCIDR))
+	}
 	if kind == trace.KindCRI {
 		fields = append(fields, trace.Int("tookMs", (r.Loop.UnixNano()-start)/int64(time.Millisecond)))
 	}

@@ -17,6 +17,8 @@ type Subject struct {
 	Timeout                          int64 // seconds; -1: has none
 	// Resources are what the call gives to a container.
 	Resources *runtimeapi.LinuxContainerResources
+	// PodCIDR is what UpdateRuntimeConfig hands over.
+	PodCIDR string
 }
 
 // Key spreads what a draw is about over the draws of one pod's name.

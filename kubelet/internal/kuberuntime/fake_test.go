@@ -185,6 +185,10 @@ func (f *fakeRuntime) ExecSync(ctx context.Context, id string, command []string,
 	return []byte("out"), []byte("err"), err
 }
 
+func (f *fakeRuntime) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
+	return f.call(ctx, "UpdateRuntimeConfig", config.NetworkConfig.PodCidr)
+}
+
 func (f *fakeRuntime) ImageStatus(ctx context.Context, s *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
 	if err := f.call(ctx, "ImageStatus", s.Image); err != nil || f.absent[s.Image] {
 		return &runtimeapi.ImageStatusResponse{}, err

@@ -42,6 +42,7 @@ type RuntimeService interface {
 	ListContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) ([]*runtimeapi.Container, error)
 	ContainerStatus(ctx context.Context, containerID string, verbose bool) (*runtimeapi.ContainerStatusResponse, error)
 	ExecSync(ctx context.Context, containerID string, cmd []string, timeout time.Duration) (stdout, stderr []byte, err error)
+	UpdateRuntimeConfig(ctx context.Context, runtimeConfig *runtimeapi.RuntimeConfig) error
 }
 
 // ImageService is what the manager needs of the CRI's image service.
@@ -301,6 +302,12 @@ func (m *Manager) Status(ctx context.Context) (*runtimeapi.StatusResponse, error
 		return nil, errors.New("runtime status is nil")
 	}
 	return resp, nil
+}
+
+// UpdatePodCIDR hands the addresses of the node's pods to the runtime: ranges,
+// separated by commas.
+func (m *Manager) UpdatePodCIDR(ctx context.Context, cidr string) error {
+	return m.rt.UpdateRuntimeConfig(ctx, &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}})
 }
 
 // ListImages lists the images on the machine.

@@ -51,6 +51,10 @@ func (r *remote) Status(ctx context.Context, verbose bool) (*runtimeapi.StatusRe
 	return within(ctx, r, metrics.Status, r.timeout, func(ctx context.Context) (*runtimeapi.StatusResponse, error) { return r.rt.Status(ctx, verbose) })
 }
 
+func (r *remote) UpdateRuntimeConfig(ctx context.Context, config *runtimeapi.RuntimeConfig) error {
+	return r.do(ctx, metrics.UpdateRuntimeConfig, r.timeout, func(ctx context.Context) error { return r.rt.UpdateRuntimeConfig(ctx, config) })
+}
+
 // RunPodSandbox may take twice as long as other calls: it sets up the network.
 func (r *remote) RunPodSandbox(ctx context.Context, config *sandboxConfig, handler string) (string, error) {
 	return within(ctx, r, metrics.RunPodSandbox, 2*r.timeout, func(ctx context.Context) (string, error) {

@@ -40,6 +40,7 @@ const (
 	StopPodSandbox
 	UpdateContainer
 	UpdatePodSandbox
+	UpdateRuntimeConfig
 	Version
 	operations
 )
@@ -49,7 +50,7 @@ func (o Operation) String() string { return operationNames[o] }
 var operationNames = [operations]string{
 	"checkpoint_container", "container_stats", "container_status", "create_container", "exec_sync", "image_status", "list_containers",
 	"list_images", "list_podsandbox", "podsandbox_status", "pull_image", "remove_container", "remove_podsandbox", "run_podsandbox",
-	"start_container", "status", "stop_container", "stop_podsandbox", "update_container", "update_podsandbox_resources", "version",
+	"start_container", "status", "stop_container", "stop_podsandbox", "update_container", "update_podsandbox_resources", "update_runtime_config", "version",
 }
 
 // Histogram counts values by bucket. Its zero value has seen none; the counts are made

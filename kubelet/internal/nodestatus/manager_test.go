@@ -3,6 +3,7 @@ package nodestatus
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -362,5 +363,47 @@ func BenchmarkSteadyCheck(b *testing.B) {
 		if !m.nothingToDo() {
 			b.Fatal("something to do")
 		}
+	}
+}
+
+// TestPodCIDR: a range is handed over with each update, and one that is new or was
+// refused has the status sent.
+func TestPodCIDR(t *testing.T) {
+	w := newWorld(t)
+	var told []string
+	var known string
+	var refuse error
+	w.opts.Sources.UpdatePodCIDR = func(_ context.Context, cidr string) (bool, error) {
+		told = append(told, cidr)
+		if cidr == known {
+			return false, nil
+		}
+		if refuse == nil {
+			known = cidr
+		}
+		return true, refuse
+	}
+	w.start()
+	w.run(t, time.Minute)
+	if told != nil {
+		t.Errorf("told %q of a node that has none", told)
+	}
+	set := func(err error, cidrs ...string) {
+		refuse = err
+		w.take()
+		next := *w.api
+		next.Spec.PodCIDRs = cidrs
+		w.inform(&next)
+		w.run(t, 25*time.Second) // two updates
+	}
+	if set(nil, "10.0.0.0/24", "fd00::/64"); !slices.Equal(told, []string{"10.0.0.0/24,fd00::/64", "10.0.0.0/24,fd00::/64"}) {
+		t.Errorf("told %q", told)
+	}
+	if calls, _ := w.take(); calls != "patch" {
+		t.Errorf("a new range: %s", calls)
+	}
+	set(errors.New("no network"), "10.0.1.0/24")
+	if calls, _ := w.take(); calls != "patch patch" {
+		t.Errorf("a range that is refused: %s", calls)
 	}
 }

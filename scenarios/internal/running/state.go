@@ -97,7 +97,8 @@ func (s *state) record(r *trace.Record) {
 		Node: r.Node, Method: r.Verb, Pod: pod, Container: container,
 		Image: timeline.Field(r.Fields, "image"), Attempt: attempt, Error: timeline.Field(r.Fields, "error"),
 		CpusetCpus: timeline.Field(r.Fields, "cpusetCpus"), CpusetMems: timeline.Field(r.Fields, "cpusetMems"),
-		At: time.Duration(r.At - s.start.UnixNano()),
+		PodCIDR: timeline.Field(r.Fields, "podCIDR"),
+		At:      time.Duration(r.At - s.start.UnixNano()),
 	})
 }
 

@@ -103,6 +103,9 @@ func callText(r *trace.Record) string {
 	if s := Field(r.Fields, "cpusetMems"); s != "" {
 		notes = append(notes, "memory of NUMA nodes "+s)
 	}
+	if s := Field(r.Fields, "podCIDR"); s != "" {
+		notes = append(notes, "pods have "+s)
+	}
 	if len(notes) > 0 {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}
