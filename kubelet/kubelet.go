@@ -31,6 +31,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"path"
 	"slices"
 	"strings"
@@ -120,6 +121,14 @@ type Machine interface {
 	NodeIP() string
 }
 
+// AddressFinder finds a machine's addresses as they are now: nodestatus.AddressFinder
+// says how. Its methods may wait in the task that calls.
+type AddressFinder interface {
+	ValidateNodeIP(ctx context.Context, ip net.IP) error
+	LookupIP(ctx context.Context, host string) []net.IP
+	DefaultIP(ctx context.Context, preferred net.IP) (net.IP, error)
+}
+
 // Options are what a Kubelet is made of.
 type Options struct {
 	Loop *loop.Loop
@@ -150,6 +159,15 @@ type Options struct {
 	// fail, but for those that run a command.
 	Network prober.Network
 
+	// NodeIPs are --node-ip: none, one, or one of each family; one that is unspecified
+	// ("::") says only which family the node's address is of.
+	NodeIPs []net.IP
+	// Addresses finds the machine's addresses; nil: it has Machine's NodeIP for good, and
+	// any of NodeIPs.
+	Addresses AddressFinder
+	// ExternalCloudProvider is --cloud-provider=external: the node is registered with a
+	// taint that a cloud controller takes away, and has the addresses that one sets.
+	ExternalCloudProvider bool
 	// NodeLabels are --node-labels.
 	NodeLabels map[string]string
 	// RootDir is --root-dir; "" means DefaultRootDir.

@@ -159,8 +159,8 @@ func (in *containerInputs) complete(o *kuberuntime.Options) {
 		// Without a resolv.conf upstream falls back on the node's own address as
 		// name server.
 		o.Node.DNS.NoResolvConf = true
-		if ip := b.opts.Machine.NodeIP(); ip != "" {
-			o.Node.DNS.NodeIPs = []string{ip}
+		for _, ip := range b.opts.NodeIPs {
+			o.Node.DNS.NodeIPs = append(o.Node.DNS.NodeIPs, ip.String())
 		}
 	} else {
 		o.Node.ResolvConf = *r

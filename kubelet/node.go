@@ -34,11 +34,22 @@ type nodeView struct {
 	state  *runtimeState
 	facts  runtimeFacts
 	images imageList
+	// own are the addresses that the node has of itself.
+	own nodestatus.Addresses
 	// devices gives out those of plugins; nil until it is made.
 	devices *devicemanager.Manager
 }
 
-func newNodeView(b *base) *nodeView { return &nodeView{base: b, state: newRuntimeState(b.l)} }
+func newNodeView(b *base) *nodeView {
+	n := &nodeView{base: b, state: newRuntimeState(b.l)}
+	n.own = nodestatus.Addresses{
+		Hostname: b.nodeName, NodeIPs: b.opts.NodeIPs, External: b.opts.ExternalCloudProvider, Address: b.opts.Machine.NodeIP(),
+	}
+	if b.opts.Addresses != nil {
+		n.own.Finder = b.opts.Addresses
+	}
+	return n
+}
 
 // nodeInformer has the node's object as the API last showed it.
 type nodeInformer struct {
@@ -87,15 +98,6 @@ func (n *nodeInformer) get() *v1.Node { return n.node }
 // hasSynced reports whether the first list is done; an empty one counts.
 func (n *nodeInformer) hasSynced() bool { return n.synced.Fired() }
 
-// addresses are those that the machine implies.
-func (n *nodeView) addresses() []v1.NodeAddress {
-	var out []v1.NodeAddress
-	if ip := n.opts.Machine.NodeIP(); ip != "" {
-		out = append(out, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
-	}
-	return append(out, v1.NodeAddress{Type: v1.NodeHostName, Address: n.nodeName})
-}
-
 // reported are the addresses that the API has, which a cloud provider may have set; none before the
 // node is registered.
 func (n *nodeView) reported() []v1.NodeAddress {
@@ -106,7 +108,7 @@ func (n *nodeView) reported() []v1.NodeAddress {
 }
 
 // hostIPs returns the node's addresses for pods: the API's, or while the node
-// is not known the machine's. An unchanged list is the same slice.
+// is not known or has none the kubelet's own. An unchanged list is the same slice.
 func (n *nodeView) hostIPs() []v1.HostIP {
 	if n.ips != nil && n.ipsOf == n.node {
 		return n.ips
@@ -116,7 +118,7 @@ func (n *nodeView) hostIPs() []v1.HostIP {
 		ips = status.HostIPs(n.node.Status.Addresses)
 	}
 	if len(ips) == 0 {
-		ips = status.HostIPs(n.addresses())
+		ips = status.HostIPs(n.own.Known())
 	}
 	if !slices.Equal(ips, n.ips) {
 		n.ips = ips
@@ -156,7 +158,7 @@ func (n *nodeView) admissionNode() (*v1.Node, error) {
 		}
 		res := n.settings.resources.all
 		local.Status.Capacity, local.Status.Allocatable = res.Capacity, res.Allocatable
-		local.Status.Addresses = n.addresses()
+		local.Status.Addresses = n.own.Known()
 		n.local = local
 	}
 	return n.local, nil

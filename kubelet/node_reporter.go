@@ -47,7 +47,7 @@ func newNodeReporter(view *nodeView, rt *kuberuntime.Manager, pulls *pullmanager
 	cfg := n.cfg
 	o := nodestatus.Options{
 		Loop: n.l, Recorder: n.recorder, NodeName: n.nodeName, Labels: n.opts.NodeLabels,
-		Register: ptr.Deref(cfg.RegisterNode, true), RegisterTaints: cfg.RegisterWithTaints, ProviderID: cfg.ProviderID,
+		Register: ptr.Deref(cfg.RegisterNode, true), RegisterTaints: nodestatus.RegisterTaints(cfg.RegisterWithTaints, n.opts.ExternalCloudProvider), ProviderID: cfg.ProviderID,
 		Annotations: n.settings.annotations, Ref: n.nodeRef,
 		UpdateFrequency: cfg.NodeStatusUpdateFrequency.Duration, ReportFrequency: cfg.NodeStatusReportFrequency.Duration,
 		Port: cfg.Port, RuntimeName: n.runtime.RuntimeName(), KubeletVersion: Version,
@@ -210,9 +210,9 @@ func (n *nodeReporter) initializeCSINode(ctx context.Context) {
 
 // nodeSources says where the node's status comes from.
 func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.Manager, volumes *podVolumes) nodestatus.Sources {
-	addresses, machine := n.addresses(), n.machine()
+	machine := n.machine()
 	return nodestatus.Sources{
-		Addresses: func(context.Context) ([]v1.NodeAddress, error) { return addresses, nil },
+		Addresses: n.own.Set,
 		Machine:   func() *nodestatus.Machine { return machine },
 		Resources: n.nodeResources,
 		RuntimeVersion: func(ctx context.Context) (string, error) {

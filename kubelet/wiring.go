@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/utils/net"
 	"k8s.io/utils/ptr"
 
 	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
@@ -142,6 +143,7 @@ func (kl *Kubelet) makeSyncer() {
 		kl.syncer.mirrors = kubepod.NewMirrorClient(kl.client, kl.node.get, kl.log)
 	}
 	kl.syncer.env = status.Env{
+		PrimaryIPv6: len(kl.opts.NodeIPs) > 0 && utilnet.IsIPv6(kl.opts.NodeIPs[0]),
 		RuntimeName: kl.runtime.RuntimeName(), KubeletStart: kl.l.Now(), Reason: kl.syncer.reasons.Get,
 		Probes: kl.probes.ForStatus(),
 		Totals: &status.TotalsMemo{},

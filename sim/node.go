@@ -58,6 +58,9 @@ type NodeOptions struct {
 	// Kubelet is the kubelet's configuration; what it leaves out has
 	// upstream's default. It is not written to.
 	Kubelet *kubeletconfig.KubeletConfiguration
+	// ExternalCloudProvider is the kubelet's --cloud-provider=external: the node has a
+	// taint and no address until somebody, in place of a cloud controller, sees to it.
+	ExternalCloudProvider bool
 	// KubeletRestart is after how long a kubelet that exits by itself is
 	// started again. Zero means DefaultKubeletRestart; negative means never.
 	KubeletRestart time.Duration
@@ -95,6 +98,7 @@ type Node struct {
 	name    string
 	labels  map[string]string // to register with
 	host    *Host             // nil: a simulated machine
+	cloud   bool              // NodeOptions.ExternalCloudProvider
 	restart time.Duration     // NodeOptions.KubeletRestart
 	looks   Sampling
 	cluster *Cluster
@@ -211,7 +215,7 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 
 func newNode(c *Cluster, l *loop.Loop, opts *NodeOptions, config *kubeletconfig.KubeletConfiguration) *Node {
 	return &Node{
-		name: opts.Name, labels: opts.Labels, host: opts.Host, restart: opts.KubeletRestart, looks: opts.Sampling,
+		name: opts.Name, labels: opts.Labels, host: opts.Host, cloud: opts.ExternalCloudProvider, restart: opts.KubeletRestart, looks: opts.Sampling,
 		cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true,
 	}
 }
@@ -317,7 +321,7 @@ func (n *Node) bringUp() {
 	g := n.l.NewGroup("kubelet")
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
-		NodeLabels: n.labels, Settings: n.settings, NoMetrics: n.cluster.opts.NoKubeletMetrics,
+		NodeLabels: n.labels, ExternalCloudProvider: n.cloud, Settings: n.settings, NoMetrics: n.cluster.opts.NoKubeletMetrics,
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}

@@ -6,13 +6,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/cpuset"
-	netutils "k8s.io/utils/net"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
 )
@@ -69,48 +67,4 @@ func checkCPUs(list string) error {
 		return fmt.Errorf("reserved-cpus: %s is not a subset of online-cpus: %s", list, online)
 	}
 	return nil
-}
-
-// nodeName is --hostname-override or the machine's host name, trimmed and in
-// lower case (component-helpers/node/util).
-// API objects' names are in lower case, host names need not be.
-func nodeName(override string) (string, error) {
-	name := override
-	if name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return "", fmt.Errorf("couldn't determine hostname: %w", err)
-		}
-		name = host
-	}
-	if name = strings.TrimSpace(name); name == "" {
-		return "", errors.New("empty hostname is invalid")
-	}
-	return strings.ToLower(name), nil
-}
-
-// parseNodeIP reads --node-ip: one address, or one of each family. What is no
-// address comes back as invalid.
-// The error is of a combination that means nothing; a part that is no address
-// is left out, as upstream does. Sloppy parsing lets leading zeros pass, as upstream's net
-// utilities do.
-func parseNodeIP(text string) (ips []net.IP, invalid []string, err error) {
-	if text == "" {
-		return nil, nil, nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		part = strings.TrimSpace(part)
-		if ip := netutils.ParseIPSloppy(part); ip != nil {
-			ips = append(ips, ip)
-		} else {
-			invalid = append(invalid, part)
-		}
-	}
-	switch {
-	case len(ips) > 2, len(ips) == 2 && netutils.IsIPv6(ips[0]) == netutils.IsIPv6(ips[1]):
-		return nil, invalid, errors.New("must contain either a single IP or a dual-stack pair of IPs")
-	case len(ips) == 2 && (ips[0].IsUnspecified() || ips[1].IsUnspecified()):
-		return nil, invalid, errors.New("dual-stack node IP cannot include '0.0.0.0' or '::'")
-	}
-	return ips, invalid, nil
 }

@@ -3,53 +3,9 @@
 package app
 
 import (
-	"os"
 	"strings"
 	"testing"
 )
-
-func TestNodeIP(t *testing.T) {
-	for _, tc := range []struct{ in, ips, invalid, err string }{
-		{"", "", "", ""},
-		{"10.0.0.1", "10.0.0.1", "", ""},
-		{"010.0.0.1", "10.0.0.1", "", ""},
-		{"::", "::", "", ""},
-		{"10.0.0.1, fd00::1", "10.0.0.1 fd00::1", "", ""},
-		{"x,10.0.0.1", "10.0.0.1", "x", ""},
-		{"10.0.0.1,10.0.0.2", "", "", "must contain either a single IP or a dual-stack pair of IPs"},
-		{"10.0.0.1,fd00::1,fd00::2", "", "", "must contain either a single IP or a dual-stack pair of IPs"},
-		{"0.0.0.0,fd00::1", "", "", "dual-stack node IP cannot include '0.0.0.0' or '::'"},
-	} {
-		ips, invalid, err := parseNodeIP(tc.in)
-		var s []string
-		for _, ip := range ips {
-			s = append(s, ip.String())
-		}
-		text := ""
-		if err != nil {
-			text = err.Error()
-		}
-		if strings.Join(s, " ") != tc.ips || strings.Join(invalid, " ") != tc.invalid || text != tc.err {
-			t.Errorf("%q: %v, %v, %v", tc.in, s, invalid, err)
-		}
-	}
-}
-
-func TestNodeName(t *testing.T) {
-	if n, err := nodeName(" Node-A "); n != "node-a" || err != nil {
-		t.Error(n, err)
-	}
-	if _, err := nodeName("  "); err == nil || err.Error() != "empty hostname is invalid" {
-		t.Error(err)
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := nodeName(""); n != strings.ToLower(strings.TrimSpace(host)) || err != nil {
-		t.Error(n, err)
-	}
-}
 
 func TestAuthStandalone(t *testing.T) {
 	for _, tc := range []struct {

@@ -17,7 +17,6 @@ import (
 // ignoredFlags are flags that are no fields. What is built loses its line. The texts are for
 // warnings, so they say what is not there rather than which package.
 var ignoredFlags = []struct{ name, why string }{
-	{"cloud-provider", "nodes are registered as without a cloud provider"},
 	{"runtime-cgroups", "there are no statistics of the runtime yet"},
 	{"image-credential-provider-config", "image credential provider plugins are not run yet"},
 	{"image-credential-provider-bin-dir", "image credential provider plugins are not run yet"},

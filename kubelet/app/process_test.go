@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	cmd := NewCommand(Deps{Run: func(ctx context.Context, o real.Options) error {
-		data, err := json.Marshal(map[string]any{"nodeName": o.NodeName, "rootDir": o.RootDir, "nodeIP": o.NodeIP, "labels": o.NodeLabels,
+		data, err := json.Marshal(map[string]any{"nodeName": o.NodeName, "rootDir": o.RootDir, "nodeIPs": o.NodeIPs, "cloud": o.ExternalCloudProvider, "labels": o.NodeLabels,
 			"staticPodPath": o.Config.StaticPodPath, "seccomp": o.Config.SeccompDefault, "cgroupRoot": o.Config.CgroupRoot})
 		if err != nil {
 			return err
@@ -201,6 +201,8 @@ func TestExitCodes(t *testing.T) {
 		{"--hostname-override= ", "ends", 1, "", "failed to run Kubelet: empty hostname is invalid"},
 		{"--kubeconfig=x", "ends", 1, "", "failed to run Kubelet: invalid kubeconfig: stat x: no such file or directory"},
 		{"--node-ip=1.1.1.1,2.2.2.2", "ends", 1, "", `failed to run Kubelet: bad --node-ip \"1.1.1.1,2.2.2.2\": must contain either a single IP or a dual-stack pair of IPs`},
+		{"--node-ip=1.1.1.1,::1,::2", "ends", 1, "", "must contain either a single IP or a dual-stack pair of IPs"},
+		{"--node-ip=0.0.0.0,fd00::1", "ends", 1, "", "dual-stack node IP cannot include '0.0.0.0' or '::'"},
 		{"--cloud-provider=aws", "ends", 1, "", `cloud provider \"aws\" was specified, but built-in cloud providers are disabled.`},
 		{"--root-dir=", "ends", 1, "", "invalid root directory"},
 		{"--eviction-hard=memory<1Gi", "ends", 1, "", "failed to run Kubelet: unsupported eviction signal memory"},
@@ -246,7 +248,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestWhatTheKubeletGets(t *testing.T) {
-	p := start(t, "ends", nil, "--hostname-override=Node-A", "--root-dir=/r/../root/", "--node-ip=10.0.0.1,fd00::1", "--node-labels=a=b", "--pod-manifest-path=pods", "--seccomp-default")
+	p := start(t, "ends", nil, "--hostname-override=Node-A", "--root-dir=/r/../root/", "--node-ip=x, 010.0.0.1,fd00::1", "--cloud-provider=external", "--node-labels=a=b", "--pod-manifest-path=pods", "--seccomp-default")
 	if !p.out.Scan() {
 		t.Fatal("no line")
 	}
@@ -254,11 +256,11 @@ func TestWhatTheKubeletGets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`{"cgroupRoot":"/","labels":{"a":"b"},"nodeIP":"10.0.0.1","nodeName":"node-a","rootDir":"/root","seccomp":true,"staticPodPath":"%s/pods"}`, wd)
+	want := fmt.Sprintf(`{"cgroupRoot":"/","cloud":true,"labels":{"a":"b"},"nodeIPs":["10.0.0.1","fd00::1"],"nodeName":"node-a","rootDir":"/root","seccomp":true,"staticPodPath":"%s/pods"}`, wd)
 	if got := p.out.Text(); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
-	if code := p.code(t); code != 0 || !strings.Contains(p.stderr.String(), "--node-ip: the second address, fd00::1, has no effect yet") {
+	if code := p.code(t); code != 0 || !strings.Contains(p.stderr.String(), `"Could not parse some node IP(s), ignoring them" IPs=["x"]`) {
 		t.Errorf("exit code %d, stderr %s", code, &p.stderr)
 	}
 }

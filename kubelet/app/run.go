@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	certutil "k8s.io/client-go/util/cert"
 	cliflag "k8s.io/component-base/cli/flag"
+	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/ptr"
@@ -90,7 +91,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 		return ignoreEnd(ctx, err)
 	}
 	defer unlock()
-	name, err := nodeName(cl.flags.HostnameOverride)
+	name, err := nodeutil.GetHostname(cl.flags.HostnameOverride)
 	if err != nil {
 		return err
 	}
@@ -311,24 +312,22 @@ func (cl *commandLine) checkHost() error {
 const clouds = `cloud provider %q was specified, but built-in cloud providers are disabled. Please set --cloud-provider=external and migrate to an external cloud provider`
 
 // finish fills in paths and addresses.
-// Flags are relative to the working directory, unlike a file's paths. A second node address is
-// dual-stack, which is not built.
+// Flags are relative to the working directory, unlike a file's paths.
 func (cl *commandLine) finish(o *real.Options) error {
 	c := cl.config
-	ips, invalid, err := parseNodeIP(cl.flags.NodeIP)
+	ips, invalid, err := nodeutil.ParseNodeIPArgument(cl.flags.NodeIP, cl.flags.CloudProvider)
 	if err != nil {
 		return fmt.Errorf("bad --node-ip %q: %w", cl.flags.NodeIP, err)
 	}
 	if len(invalid) > 0 {
 		klog.InfoS("Could not parse some node IP(s), ignoring them", "IPs", invalid)
 	}
-	if len(ips) > 0 && !ips[0].IsUnspecified() {
-		o.NodeIP = ips[0].String()
-	}
-	if len(ips) > 1 {
-		klog.Warningf("--node-ip: the second address, %s, has no effect yet", ips[1])
-	}
-	if p := cl.flags.CloudProvider; p != "" && p != "external" {
+	o.NodeIPs = ips
+	switch p := cl.flags.CloudProvider; p {
+	case "":
+	case "external":
+		o.ExternalCloudProvider = true
+	default:
 		return fmt.Errorf("failed to create kubelet: "+clouds, p)
 	}
 	if cl.flags.RootDir == "" {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -56,9 +57,11 @@ type Options struct {
 	RootDir string
 	// NodeLabels are --node-labels.
 	NodeLabels map[string]string
-	// NodeIP is --node-ip; "" means the address of the interface that has the
-	// default route.
-	NodeIP string
+	// NodeIPs are --node-ip; none means the address of the interface that has the
+	// default route. ExternalCloudProvider is --cloud-provider=external. Both are
+	// kubelet.Options'.
+	NodeIPs               []net.IP
+	ExternalCloudProvider bool
 	// RuntimeEndpoint and ImageEndpoint are the CRI sockets; "" means those of
 	// Config.
 	RuntimeEndpoint, ImageEndpoint string
@@ -141,8 +144,8 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 	if err != nil {
 		return err
 	}
-	if o.NodeIP != "" {
-		m = m.WithNodeIP(o.NodeIP)
+	if len(o.NodeIPs) > 0 {
+		m = m.WithNodeIP(o.NodeIPs[0])
 	}
 	l := loop.NewReal(loop.Options{Name: o.NodeName, Elision: loop.NoElide})
 	defer l.Close()
@@ -170,6 +173,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 	ko := kubelet.Options{
 		Loop: l, Group: g, NodeName: o.NodeName, Config: o.Config, RuntimeService: rt, ImageService: im,
 		FS: filesystem.New(l), Mounter: mount.New(), Machine: m, Network: network.New(l), Cgroups: newCgroups(o),
+		NodeIPs: o.NodeIPs, Addresses: machine.Addresses{}, ExternalCloudProvider: o.ExternalCloudProvider,
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,

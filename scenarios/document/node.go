@@ -43,6 +43,8 @@ type NodeGroup struct {
 	Topology *Topology `json:"topology,omitempty"`
 	// The kubelets' KubeletConfiguration (kubelet.config.k8s.io/v1beta1), as in a real cluster; what is not said has upstream's default.
 	Kubelet *kubeletconfig.KubeletConfiguration `json:"kubelet,omitempty"`
+	// The kubelets' --cloud-provider. With external a node has the taint node.cloudprovider.kubernetes.io/uninitialized and no address until somebody takes the one away and sets the other, as a cloud controller would: by patches.
+	CloudProvider string `json:"cloudProvider,omitempty" enum:"external"`
 	// The machine's disks. One with everything on it, of the capacity's ephemeral-storage, unless said.
 	Filesystems *Filesystems `json:"filesystems,omitempty"`
 	// Swap space. None unless said; a kubelet starts on a machine that has some only with failSwapOn: false.
@@ -114,7 +116,7 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 	return sim.NodeOptions{
 		Plugins: hosts,
 		Labels:  g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
-		Filesystems: g.disks(), Usage: g.Usage.Machine(),
+		Filesystems: g.disks(), ExternalCloudProvider: g.CloudProvider != "", Usage: g.Usage.Machine(),
 		Swap: amountOf(g.Swap), PIDMax: int64(ptr.Deref(g.PIDMax, 0)), ThreadsMax: int64(ptr.Deref(g.ThreadsMax, 0)), InhibitDelay: g.InhibitDelay,
 		Runtime: fakecri.Options{
 			Name: g.Runtime.Name, Version: g.Runtime.Version, CgroupDriver: g.Runtime.CgroupDriver, Latency: latency, OnlyListedImages: g.Runtime.OnlyListedImages,

@@ -66,9 +66,9 @@ type Image struct {
 // Sources are where the status comes from. Functions must not wait unless they
 // take a context. A nil function means that there is none of it.
 type Sources struct {
-	// Addresses returns the node's addresses; on error those in the API stay.
-	// They must not change if updates are elided.
-	Addresses func(ctx context.Context) ([]v1.NodeAddress, error)
+	// Addresses gives the node its addresses, as Addresses.Set does. What it gives
+	// must follow from the node alone if updates are elided.
+	Addresses func(ctx context.Context, node *v1.Node) error
 	Machine   func() *Machine
 	Resources func() *Resources
 	// RuntimeVersion makes the CRI Version call; it returns the version

@@ -63,10 +63,8 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	s := &m.opts.Sources
 	st := &node.Status
 	if s.Addresses != nil {
-		if addresses, err := s.Addresses(ctx); err != nil {
+		if err := s.Addresses(ctx, node); err != nil {
 			m.log("failed to set node addresses: %v", err)
-		} else {
-			st.Addresses = addresses
 		}
 	}
 	m.setMachine(node)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,7 +25,6 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
@@ -51,11 +51,11 @@ var _ kubelet.Machine = (*Machine)(nil)
 // upstream's.
 func New(rootDir string) (*Machine, error) { return read("/", rootDir) }
 
-// WithNodeIP is the same machine with another address (--node-ip). The facts were read before
-// flags were judged, hence a copy.
-func (m *Machine) WithNodeIP(ip string) *Machine {
+// WithNodeIP is the same machine with an address that was chosen, or of the family of
+// one that is unspecified ("::"). The facts were read before flags were judged, hence a copy.
+func (m *Machine) WithNodeIP(ip net.IP) *Machine {
 	out := *m
-	out.address = ip
+	out.address = defaultAddress(ip)
 	return &out
 }
 
@@ -83,7 +83,7 @@ func read(root, rootDir string) (*Machine, error) {
 		id:      firstLine(filepath.Join(root, "etc/machine-id"), filepath.Join(root, "var/lib/dbus/machine-id")),
 		uuid:    systemUUID(root),
 		os:      osImage(root),
-		address: defaultAddress(),
+		address: defaultAddress(nil),
 	}
 	if m.topology, err = readTopology(filepath.Join(root, "sys/devices/system"), int64(*mem.MemTotalBytes)); err != nil {
 		return nil, err
@@ -176,16 +176,6 @@ func osImage(root string) string {
 		}
 	}
 	return ""
-}
-
-// defaultAddress is that of the interface with the default route; without one
-// that of any interface that is up, at last that of loopback. It is asked for only where no
-// --node-ip is given; IPv4 is preferred by the function.
-func defaultAddress() string {
-	if ip, err := utilnet.ChooseHostInterface(); err == nil {
-		return ip.String()
-	}
-	return "127.0.0.1"
 }
 
 // firstLine is the first line, without space around it and NULs at its end, of

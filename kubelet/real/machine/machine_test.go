@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +70,7 @@ func TestFacts(t *testing.T) {
 	if !m.AppArmorEnabled() {
 		t.Error("AppArmor is off")
 	}
-	if o := m.WithNodeIP("10.1.2.3"); o.NodeIP() != "10.1.2.3" || m.NodeIP() == "10.1.2.3" {
+	if o := m.WithNodeIP(net.IPv4(10, 1, 2, 3)); o.NodeIP() != "10.1.2.3" || m.NodeIP() == "10.1.2.3" {
 		t.Error("WithNodeIP changes the wrong machine")
 	}
 }

@@ -34,7 +34,7 @@ type Configurer struct {
 	// NoResolvConf is resolvConf set to "": pods with the node's settings look
 	// no names up.
 	NoResolvConf bool
-	// NodeIPs are the node's addresses.
+	// NodeIPs are the node's addresses, as far as it was given any.
 	NodeIPs []string
 }
 
