@@ -63,6 +63,7 @@ containerRuntimeEndpoint: $CONTAINER_RUNTIME_ENDPOINT
 cgroupRoot: /$trial-trial
 cgroupDriver: cgroupfs
 failCgroupV1: false
+makeIPTablesUtilChains: false
 failSwapOn: false
 rotateCertificates: true
 serverTLSBootstrap: true

@@ -42,6 +42,7 @@ containerRuntimeEndpoint: $CONTAINER_RUNTIME_ENDPOINT
 cgroupRoot: /$trial-trial
 cgroupDriver: cgroupfs
 failCgroupV1: false
+makeIPTablesUtilChains: false
 failSwapOn: false
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}

@@ -24,7 +24,7 @@ func runKubelet(ctx context.Context, endpoint, dir string) error {
 	no := false
 	cfg := &kubeletconfig.KubeletConfiguration{
 		StaticPodPath: filepath.Join(dir, "manifests"), ContainerRuntimeEndpoint: endpoint,
-		PodLogsDir: filepath.Join(dir, "logs"), FailCgroupV1: &no, FailSwapOn: &no,
+		PodLogsDir: filepath.Join(dir, "logs"), FailCgroupV1: &no, FailSwapOn: &no, MakeIPTablesUtilChains: &no,
 		ContainerLogMaxSize: logSize, CgroupRoot: cgroupRoot(dir), ClusterDNS: []string{"10.96.0.10"},
 	}
 	kubeletcfg.SetDefaults(cfg)

@@ -35,6 +35,7 @@ cgroupRoot: %q
 cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
+makeIPTablesUtilChains: false
 healthzPort: 0
 enableServer: false
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}

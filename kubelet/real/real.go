@@ -18,6 +18,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -34,6 +35,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
+	"github.com/drydock-sim/drydock/kubelet/real/iptables"
 	"github.com/drydock-sim/drydock/kubelet/real/kmsg"
 	"github.com/drydock-sim/drydock/kubelet/real/logind"
 	"github.com/drydock-sim/drydock/kubelet/real/machine"
@@ -209,6 +211,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		return err
 	}
 	k.Start()
+	defer keepIPTables(ctx, o)()
 	resources, err := plugins.ServePodResources(g, o.RootDir, k.PodResources, o.log)
 	if err != nil {
 		return err
@@ -234,6 +237,21 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		return errClockStep
 	}
 	return nil
+}
+
+// keepIPTables keeps the chains of iptables until the function that it returns is
+// called. The chains stay, as upstream's.
+func keepIPTables(ctx context.Context, o *Options) (stop func()) {
+	if !ptr.Deref(o.Config.MakeIPTablesUtilChains, true) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { iptables.Keep(ctx, o.log) })
+	return func() {
+		cancel()
+		keeper.Wait()
+	}
 }
 
 // newCgroups returns the pods' cgroups, or nil where the kubelet may not make

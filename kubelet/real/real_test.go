@@ -46,7 +46,7 @@ func config(t *testing.T) *kubeletconfig.KubeletConfiguration {
 	c := &kubeletconfig.KubeletConfiguration{
 		FailCgroupV1: &no, FailSwapOn: &no, CgroupsPerQOS: &no, EnforceNodeAllocatable: []string{"none"},
 		ContainerRuntimeEndpoint: "unix://" + t.TempDir() + "/none.sock", StaticPodPath: t.TempDir(), PodLogsDir: t.TempDir(),
-		OOMScoreAdj: nil,
+		OOMScoreAdj: nil, MakeIPTablesUtilChains: &no, // the machine's own tables are left alone
 	}
 	kubeletcfg.SetDefaults(c)
 	c.OOMScoreAdj, c.MaxOpenFiles = nil, 0 // not this process's
