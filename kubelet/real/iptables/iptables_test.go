@@ -119,7 +119,7 @@ func TestKept(t *testing.T) {
 				t.Errorf("%s, at first:\n%s\nwant\n%s", protocol, got, want)
 			}
 			time.Sleep(10*time.Minute + 30*time.Second) // between two looks
-			if protocol == "IPv4" { // somebody else's rule comes first, and one is lost
+			if protocol == "IPv4" {                     // somebody else's rule comes first, and one is lost
 				f.chains["filter INPUT"] = []string{"-j OTHERS"}
 			}
 			delete(f.chains, "mangle KUBE-KUBELET-CANARY") // a flush begins
