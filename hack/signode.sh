@@ -10,14 +10,16 @@
 #                      module that requires k8s.io/kubernetes and replaces each k8s.io module that
 #                      this lists with the one of its version: test/e2e (by go test -c),
 #                      test/images/agnhost and test/images/nonewprivs (without cgo).
+#   PROCS=4            how many tests run at once
 #   SIGNODE_KEEP=DIR   keeps the logs and the report (junit)
 #
-# The tests' images are made here under the names that they ask for: agnhost's program and
-# Debian's busybox, in one layer. Names of which only that is true stand for what they are not:
+# The tests' images are made here under the names that they ask for: agnhost's program, Debian's
+# busybox and, as their shell, Debian's bash (busybox's of 1.35 keeps variables from commands whose
+# names are no shell's), in one layer. Names of which only that is true stand for what they are not:
 # nginx is busybox's httpd, pause is agnhost's.
 #
-# Exit code 0: passed; 1: it did not; 77: it can't run here. It wants root, kubectl, jq, openssl
-# and busybox-static. The kubelet's root directory is /var/lib/kubelet, which must be free of mounts.
+# Exit code 0: passed; 1: it did not; 77: it can't run here. It wants root, kubectl, jq, openssl,
+# busybox-static and bash-static. The kubelet's root directory is /var/lib/kubelet, which must be free of mounts.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -37,6 +39,7 @@ if [ -z "${SIGNODE_INSIDE:-}" ]; then
 	[ "$(id -u)" = 0 ] || skip "it needs root"
 	for f in kubectl jq openssl; do command -v $f >/dev/null || skip "there is no $f"; done
 	[ -x /bin/busybox ] || skip "there is no /bin/busybox (Debian's busybox-static)"
+	[ -x /bin/bash-static ] || skip "there is no /bin/bash-static (Debian's package of that name)"
 	for f in kube-apiserver kube-controller-manager kube-scheduler etcd e2e.test agnhost nnp; do
 		[ -x "${KUBERNETES:-}/$f" ] || skip "KUBERNETES has no $f"
 	done
@@ -44,6 +47,7 @@ if [ -z "${SIGNODE_INSIDE:-}" ]; then
 	if [ -z "${DRYDOCK:-}" ]; then
 		(cd "$repo" && go build -o bin/drydock ./cmd/drydock && go build -o bin/drydock-soak ./cmd/drydock-soak) || exit 1
 	fi
+	(cd "$repo" && go build -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo) || exit 1
 	dir=$(mktemp -d /tmp/signode.XXXXXX) || exit 1
 	SIGNODE_INSIDE=$dir "$here/containerd.sh" run "$dir/rig" -- "$0" "$focus"
 	code=$?
@@ -63,6 +67,8 @@ mkdir -p fs/bin fs/etc fs/tmp fs/uploads fs/usr/local/bin fs/usr/share/nginx/htm
 chmod 1777 fs/tmp fs/uploads
 cp /bin/busybox fs/bin/busybox
 for applet in $(/bin/busybox --list); do [ "$applet" = busybox ] || ln -s busybox "fs/bin/$applet"; done
+cp /bin/bash-static fs/bin/bash
+ln -sf bash fs/bin/sh
 cp "$KUBERNETES/agnhost" fs/agnhost
 ln -s agnhost fs/agnhost-2
 cp "$KUBERNETES/nnp" fs/usr/local/bin/nnp
@@ -124,8 +130,8 @@ kubectl wait --for=condition=Ready node/$node --timeout=1s >/dev/null || { tail 
 # --- the tests
 
 mkdir -p report
-"$KUBERNETES/e2e.test" --kubeconfig "$KUBECONFIG" --provider skeleton --ginkgo.focus "$focus" --ginkgo.no-color \
-	--report-dir "$dir/report" --ginkgo.timeout "${SIGNODE_TIMEOUT:-3h}" >tests.log 2>&1
+"$repo/bin/ginkgo" --procs "${PROCS:-4}" --focus "$focus" --no-color --timeout 3h "$KUBERNETES/e2e.test" -- \
+	--kubeconfig "$KUBECONFIG" --provider skeleton --report-dir "$dir/report" >tests.log 2>&1
 code=$?
 grep -E '^(Ran [0-9]+|PASS|FAIL|SUCCESS|FAIL!)|^  \[FAIL\]' tests.log
 [ $code = 0 ] && [ $problems = 0 ] && echo "signode: passed" || { echo "signode: not passed"; exit 1; }

@@ -66,7 +66,6 @@ func inSimulations() []field {
 		{"enableSystemLogQuery", noSocket},
 		{"enableProfilingHandler", noSocket},
 		{"enableDebugFlagsHandler", noSocket},
-		{"makeIPTablesUtilChains", "a simulated network has no iptables"},
 		{"cgroupDriver", "the runtime's is used"},
 		{"protectKernelDefaults", "a simulated kernel has no such settings"},
 		{"maxOpenFiles", "open files are not counted"},
