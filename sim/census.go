@@ -309,9 +309,14 @@ func (t *censusTaker) loop(n *Node) {
 }
 
 // waitsForLong reports whether tasks of a name wait for as long as there is what they follow: the kubelet's
-// own loop, and the streams of plugins.
+// own loop, the streams of plugins, a request for a certificate that nobody signs; and the first
+// status of a node that the API does not take in.
 func waitsForLong(name string) bool {
-	return name == "kubelet" || name == "device-plugin" || name == "dra-health"
+	switch name {
+	case "kubelet", "device-plugin", "dra-health", "certificate rotation", "fast-node-status":
+		return true
+	}
+	return false
 }
 
 // keptByDesign are the places of what is kept for a while, or in bounded number:

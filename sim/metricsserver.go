@@ -115,7 +115,7 @@ func (m *metricsServer) ask(n *Node, uids []types.UID) {
 	k := m.scrapes
 	there := m.l.Between(m.c.opts.APILatencyMin, m.c.opts.APILatencyMax, "metrics/request", n.name, k)
 	m.l.Send(n.l, there, loop.Hash(0, []string{"metrics", n.name}), func() {
-		if n.off || n.group == nil {
+		if n.off || n.group == nil || n.identity != nil && !n.identity.Serves() {
 			return
 		}
 		at := n.l.Now()

@@ -18,6 +18,7 @@ import (
 	kubeletcfg "github.com/drydock-sim/drydock/kubelet/apis/config"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/internal/identity"
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
@@ -82,6 +83,8 @@ type NodeOptions struct {
 	// many processes as the smaller says. Zero means what Linux and systemd set:
 	// 4194304, and an eighth of the memory in kernel stacks.
 	PIDMax, ThreadsMax int64
+	// Certificates, if not nil, are what the API knows the node by, and whoever asks its kubelet.
+	Certificates *Certificates
 	// Plugins, if not nil, has the machine host plugins: see Node.Plugins.
 	Plugins *plugins.Options
 	// Created, if not nil, is told on the node's loop of each container that a kubelet has
@@ -131,6 +134,8 @@ type Node struct {
 	// plugins: nil: there are none, and none come.
 	plugins *plugins.Host
 	created func(Created)
+	// identity: nil: the node is known by its name.
+	identity *identity.Identity
 }
 
 // AddNode adds a node, whose runtime and kubelet start at once. It must not be
@@ -188,6 +193,9 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.rt = fakecri.New(rt)
 	n.client = c.api.Client(l, opts.Name)
 	n.timer = l.Root().NewTimer("kubelet start", n.bringUp)
+	if opts.Certificates != nil {
+		n.identity = opts.Certificates.of(n)
+	}
 	n.power = l.Root().NewTimer("power on", n.boot)
 	n.logind = logind{
 		l: l, fs: n.fs, initial: cmp.Or(opts.InhibitDelay, DefaultInhibitDelay),
@@ -365,6 +373,9 @@ func (n *Node) bringUp() {
 	}
 	n.kubelet = k
 	n.rec.Record(trace.KindKubelet, "node "+n.name, "starts")
+	if n.identity != nil {
+		n.identity.Start(g, opts.Exit, opts.Log)
+	}
 	k.Start()
 }
 

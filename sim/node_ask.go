@@ -134,7 +134,7 @@ func (n *Node) Metric(name string, labels map[string]string) (sum float64) {
 		return 0
 	}
 	for _, of := range [...]server.MetricsPath{server.Metrics, server.ProbeMetrics} {
-		families, err := n.kubelet.Host().Metrics(context.Background(), of)
+		families, err := n.serverHost().Metrics(context.Background(), of)
 		if err != nil {
 			return 0
 		}

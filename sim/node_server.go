@@ -30,8 +30,12 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request, streams server.Stre
 		done(errNoKubelet)
 		return nil
 	}
+	if n.identity != nil && !n.identity.Serves() {
+		done(errNoCertificate)
+		return nil
+	}
 	h := server.New(server.Options{
-		Host: n.kubelet.Host(), Config: n.config, Logs: nodeLogReader{n}, Streams: streams,
+		Host: n.serverHost(), Config: n.config, Logs: nodeLogReader{n}, Streams: streams,
 		Checks: []server.Check{server.Ping(), {Name: "syncloop", Check: n.kubelet.Healthy}},
 	})
 	var cancel func(error)
@@ -51,6 +55,9 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request, streams server.Stre
 
 // errNoKubelet is what who asks a node without a kubelet gets.
 var errNoKubelet = errors.New("connect: connection refused")
+
+// errNoCertificate is what who asks a kubelet gets that has no certificate to serve with.
+var errNoCertificate = errors.New("remote error: tls: internal error")
 
 // nodeLogReader reads the logs of containers from the node's files, as the CRI has
 // them (k8s.io/cri-client's logs, which reads the machine's).

@@ -18,11 +18,13 @@ import (
 type field struct{ path, why string }
 
 const (
-	noSocket  = "a simulated kubelet is asked without a socket"
-	noEffect  = "it has none in upstream's kubelet either"
-	noPlugin  = "volume plugins are not run yet"
-	noFetch   = "a simulated kubelet fetches nothing"
-	noHealthz = "a simulated kubelet serves no health checks"
+	noSocket = "a simulated kubelet is asked without a socket"
+	noEffect = "it has none in upstream's kubelet either"
+	noPlugin = "volume plugins are not run yet"
+	noFetch  = "a simulated kubelet fetches nothing"
+	// noCertificate is told of nodes that state no certificates.
+	noCertificate = "a simulated kubelet has certificates only where its group of nodes states them"
+	noHealthz     = "a simulated kubelet serves no health checks"
 )
 
 // always returns the fields that have no effect anywhere, in the order in which
@@ -43,8 +45,8 @@ func always() []field {
 // inSimulations returns those that have none besides on a simulated machine.
 func inSimulations() []field {
 	return []field{
-		{"rotateCertificates", "a simulated kubelet shows no certificate"},
-		{"serverTLSBootstrap", noSocket},
+		{"rotateCertificates", noCertificate},
+		{"serverTLSBootstrap", noCertificate},
 		{"staticPodURL", noFetch},
 		{"staticPodURLHeader", noFetch},
 		{"healthzPort", noHealthz},

@@ -8,6 +8,7 @@ func Catalogue() []Kind {
 		kind[Apply](),
 		kind[Boot](),
 		kind[CancelShutdown](),
+		kind[Certificate](),
 		kind[Cordon](),
 		kind[Delete](),
 		kind[Drain](),

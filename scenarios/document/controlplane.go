@@ -19,7 +19,9 @@ type ControlPlane struct {
 	// kube-scheduler.
 	Scheduler *SchedulerComponent `json:"scheduler,omitempty"`
 	// kube-controller-manager.
-	ControllerManager *ControlPlaneComponent `json:"controllerManager,omitempty"`
+	ControllerManager *ControllerManager `json:"controllerManager,omitempty"`
+	// Kubelets' requests for serving certificates are approved, as by an approver that is no part of Kubernetes. Nobody approves them unless said; the action certificate can.
+	ApproveServing bool `json:"approveServing,omitempty"`
 }
 
 // SchedulerComponent configures kube-scheduler.
@@ -32,10 +34,19 @@ type SchedulerComponent struct {
 	CycleTime time.Duration `json:"cycleTime,omitempty"`
 }
 
-// ControlPlaneComponent configures kube-controller-manager.
-type ControlPlaneComponent struct {
+// ControllerManager configures kube-controller-manager.
+type ControllerManager struct {
 	// How fast it may call the API. That counts for each controller, as each has a client of its own.
 	ClientConnection *ClientConnection `json:"clientConnection,omitempty"`
+	// For how long certificates are signed, as its flag --cluster-signing-duration says. A year unless said.
+	ClusterSigningDuration time.Duration `json:"clusterSigningDuration,omitempty"`
+}
+
+// Check wants certificates that are good for a while.
+func (c *ControllerManager) Check(at decode.Place) {
+	if d := at.Field("clusterSigningDuration"); d.Written() && c.ClusterSigningDuration <= 0 {
+		d.Errorf("must be more than 0s")
+	}
 }
 
 // ClientConnection bounds how fast a component calls the API, as the field of that name in its configuration does.
@@ -74,9 +85,9 @@ func (c *ControlPlane) Options() (controlplane.Options, error) {
 	if c == nil {
 		return controlplane.Options{}, nil
 	}
-	out := controlplane.Options{Disable: c.Disable}
+	out := controlplane.Options{Disable: c.Disable, ApproveServing: c.ApproveServing}
 	if m := c.ControllerManager; m != nil {
-		out.ControllerManager = m.ClientConnection.client()
+		out.ControllerManager, out.SigningDuration = m.ClientConnection.client(), m.ClusterSigningDuration
 	}
 	if s := c.Scheduler; s != nil {
 		out.Scheduler, out.CycleTime = s.ClientConnection.client(), s.CycleTime

@@ -55,6 +55,8 @@ type NodeGroup struct {
 	ThreadsMax *int `json:"threadsMax,omitempty"`
 	// For how long logind has a shutdown held up: its InhibitDelayMaxSec. 5s unless said; a kubelet whose configuration needs more raises it.
 	InhibitDelay time.Duration `json:"inhibitDelay,omitempty"`
+	// The certificates that the API knows the nodes by. It knows them by their names unless said.
+	Certificates *Certificates `json:"certificates,omitempty"`
 	// What the machine uses outside of all pods: the system, daemons, other people's files.
 	Usage *value.MachineUsage `json:"usage,omitempty"`
 	// Devices that the nodes' device plugins offer.
@@ -65,6 +67,22 @@ type NodeGroup struct {
 	Runtime Runtime `json:"runtime,omitempty"`
 	// Manifests of static pods that are there from the start: file name to manifest.
 	StaticPods value.StaticPods `json:"staticPods,omitempty"`
+}
+
+// Certificates are what the API knows nodes by, and whoever asks their kubelets. What kubelets do about them their KubeletConfiguration says: with rotateCertificates they ask for the next client certificate in time, with serverTLSBootstrap for one to serve with.
+type Certificates struct {
+	// How long the client certificates are good that the nodes begin with. As long as those that the cluster signs unless said.
+	Lifetime time.Duration `json:"lifetime,omitempty"`
+	// A kubelet that starts without a good client certificate has a token to ask for one with, as with --bootstrap-kubeconfig. Goes with rotateCertificates.
+	Bootstrap bool `json:"bootstrap,omitempty"`
+}
+
+// Options are the certificates as a node takes them.
+func (c *Certificates) Options() *sim.Certificates {
+	if c == nil {
+		return nil
+	}
+	return &sim.Certificates{Lifetime: c.Lifetime, Bootstrap: c.Bootstrap}
 }
 
 // Runtime is how the container runtime of a node behaves.
@@ -114,8 +132,8 @@ func (g *NodeGroup) Options() sim.NodeOptions {
 		hosts = &plugins.Options{}
 	}
 	return sim.NodeOptions{
-		Plugins: hosts,
-		Labels:  g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
+		Plugins: hosts, Certificates: g.Certificates.Options(),
+		Labels: g.Labels, Taints: g.Taints, Capacity: g.Capacity, Topology: g.machineTopology(), Kubelet: g.Kubelet,
 		Filesystems: g.disks(), ExternalCloudProvider: g.CloudProvider != "", Usage: g.Usage.Machine(),
 		Swap: amountOf(g.Swap), PIDMax: int64(ptr.Deref(g.PIDMax, 0)), ThreadsMax: int64(ptr.Deref(g.ThreadsMax, 0)), InhibitDelay: g.InhibitDelay,
 		Runtime: fakecri.Options{
@@ -148,6 +166,12 @@ func (g *NodeGroup) Check(at decode.Place) {
 		default:
 			effects := []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 			at.Field("taints").Index(i).Field("effect").Errorf("%q is none of %s%s", t.Effect, strings.Join(effects, ", "), suggest.Suffix(string(t.Effect), effects))
+		}
+	}
+	if c, at := g.Certificates, at.Field("certificates"); c != nil {
+		value.NotNegative(at.Field("lifetime"), c.Lifetime)
+		if c.Bootstrap && (g.Kubelet == nil || !g.Kubelet.RotateCertificates) {
+			at.Field("bootstrap").Errorf("goes with the kubelet's rotateCertificates only")
 		}
 	}
 	g.checkTopology(at)

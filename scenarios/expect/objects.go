@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -39,6 +40,8 @@ const (
 	KindResourceSlice           Kind = "resourceSlice"           // *resourcev1.ResourceSlice
 	KindVolumeAttachment        Kind = "volumeAttachment"        // *storagev1.VolumeAttachment
 	KindCSINode                 Kind = "csiNode"                 // *storagev1.CSINode
+	// KindCertificateSigningRequest is of *certificatesv1.CertificateSigningRequest.
+	KindCertificateSigningRequest Kind = "certificateSigningRequest"
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -88,6 +91,7 @@ func objectKinds() []objectKind {
 		{KindResourceSlice, "resourceSlice", "resourceSlices", "ResourceSlices", reflect.TypeFor[resourcev1.ResourceSlice](), true},
 		{KindVolumeAttachment, "volumeAttachment", "volumeAttachments", "VolumeAttachments", reflect.TypeFor[storagev1.VolumeAttachment](), true},
 		{KindCSINode, "csiNode", "csiNodes", "CSINodes", reflect.TypeFor[storagev1.CSINode](), true},
+		{KindCertificateSigningRequest, "certificateSigningRequest", "certificateSigningRequests", "CertificateSigningRequests", reflect.TypeFor[certificatesv1.CertificateSigningRequest](), true},
 	}
 }
 

@@ -259,6 +259,7 @@ type peer struct {
 	replies uint64
 	subs    []*subscription
 	asks    *flow.Asker // with a load model
+	shows   *credential // nil: it is known by its name
 }
 
 // asker is who the node's kubelet is to flow control.
@@ -298,6 +299,9 @@ func (s *Server) serve(p *peer, r *wire.Request, from caller) {
 	series := s.stats.Series(stats.UserKubelet, r.Verb, r.Resource)
 	s.stats.Arrive(series, arrived, r.Throttled)
 	f := s.faults.FateOf(p.node, r)
+	if f.Err == nil && p.shows.refuses(r, arrived) {
+		f.Err = wire.ErrUnauthorized()
+	}
 	left := max(s.opts.timeout(r)-time.Duration(s.l.UnixNano()-r.Sent), s.opts.LatencyMin)
 	switch {
 	case f.Drop:

@@ -81,10 +81,10 @@ func (c *Client) know(x subject) {
 }
 
 // note keeps who asked for an object, on the server's loop. It reports whether the client is
-// told of changes: not while requests may go wrong or cost something.
+// told of changes: not while requests may go wrong, as those of a node whose certificate ends, or cost something.
 func (a *askers) note(p *peer, x subject) bool {
 	s := a.s
-	if s.opts.Load != nil || s.faults.Any() || !s.l.Elides() {
+	if s.opts.Load != nil || s.faults.Any() || p.shows != nil || !s.l.Elides() {
 		return false
 	}
 	if !a.on {

@@ -177,6 +177,7 @@ type watcher struct {
 	listed          func([]Object)
 	event           func(watch.EventType, Object)
 	stopped         bool
+	token           bool // wire.Request.Token
 
 	conn    uint64
 	up      bool
@@ -205,7 +206,7 @@ func (w *watcher) connect() {
 	w.conn++
 	w.lastTry = w.c.l.UnixNano()
 	x := &connection{w: w, conn: w.conn}
-	x.req = wire.Request{Verb: "watch", Resource: w.in.Resource, Namespace: w.namespace, Sent: w.lastTry}
+	x.req = wire.Request{Verb: "watch", Resource: w.in.Resource, Namespace: w.namespace, Token: w.token, Sent: w.lastTry}
 	w.c.tell(x.arrive)
 }
 

@@ -99,8 +99,12 @@ type groupWatchers struct {
 
 // watchObject watches what is named until stop is called or g dies.
 func (c *Client) watchObject(g *loop.Group, k Kind, namespace, name string, listed func([]Object), event func(watch.EventType, Object)) (stop func()) {
-	w := &watcher{c: c, g: g, in: c.kinds.Find(k), namespace: namespace, name: name, listed: listed, event: event}
-	set := c.watchersOf(g)
+	return c.startObject(&watcher{c: c, g: g, in: c.kinds.Find(k), namespace: namespace, name: name, listed: listed, event: event})
+}
+
+// startObject is watchObject for a watcher that was made.
+func (c *Client) startObject(w *watcher) (stop func()) {
+	g, set := w.g, c.watchersOf(w.g)
 	set.live = append(set.live, w)
 	w.begin()
 	return func() {

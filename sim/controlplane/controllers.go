@@ -111,9 +111,11 @@ func parts() []part {
 		{name: "persistentvolumeclaim-protection-controller", start: plain(volumeprotection.NewClaims)},
 		{name: "persistentvolume-protection-controller", start: plain(volumeprotection.NewVolumes)},
 		{name: "endpoints-controller", start: plain(endpointslice.NewEndpoints)},
-		{name: "certificatesigningrequest-approving-controller", start: plain(certificates.NewApprover)},
+		{name: "certificatesigningrequest-approving-controller", start: func(c *ControlPlane, opts controller.Options) any {
+			return certificates.NewApprover(certificates.ApproverOptions{Options: opts, Serving: c.opts.ApproveServing, Faults: &c.signing})
+		}},
 		{name: "certificatesigningrequest-signing-controller", start: func(c *ControlPlane, opts controller.Options) any {
-			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.srv.Authority})
+			return certificates.NewSigner(certificates.SignerOptions{Options: opts, CA: c.srv.Authority, Duration: c.opts.SigningDuration, Faults: &c.signing})
 		}},
 		{name: "certificatesigningrequest-cleaner-controller", start: plain(certificates.NewCleaner)},
 		// In the place of persistentvolume-binder-controller, where nobody provisions volumes.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
@@ -88,6 +89,12 @@ type Options struct {
 	// Figures are the custom and external metrics, for autoscaling. Nil is a cluster in
 	// which nobody serves any.
 	Figures *podautoscaler.Figures
+	// SigningDuration is --cluster-signing-duration, for how long certificates are signed. Zero means
+	// a year.
+	SigningDuration time.Duration
+	// ApproveServing has kubelets' serving certificates approved, as by an approver that is no part
+	// of Kubernetes.
+	ApproveServing bool
 }
 
 // Validate returns an error that names the first name in Disable that there is
@@ -119,7 +126,15 @@ type ControlPlane struct {
 	opts    Options
 	srv     *apiserver.Server
 	running map[string]*process
+	signing certificates.Faults
 }
+
+// SignerFault is something wrong with who approves and signs certificates.
+type SignerFault = certificates.Fault
+
+// AddSignerFault makes a fault act until remove is called. It is for use on the API's loop, or
+// between runs.
+func (c *ControlPlane) AddSignerFault(f SignerFault) (remove func()) { return c.signing.Add(f) }
 
 // New starts a control plane on the server's loop.
 func New(srv *apiserver.Server, opts Options) *ControlPlane {

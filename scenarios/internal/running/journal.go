@@ -192,9 +192,9 @@ func (j *journal) shown(rec *trace.Record) bool {
 		return j.opts.Verbose
 	case trace.KindAPI:
 		// Leases and status writes say little; what they change has kinds of
-		// its own. One that takes the last finalizer removes the object. Creations, bindings and
+		// its own, but where the record has a state. One that takes the last finalizer removes the object. Creations, bindings and
 		// deletions are shown; they are few and begin stories.
-		return j.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || timeline.Field(rec.Fields, "removed") != ""
+		return j.opts.Verbose || rec.Verb != "update" && rec.Verb != "patch" || timeline.Field(rec.Fields, "removed") != "" || timeline.Field(rec.Fields, "state") != ""
 	}
 	return !j.many || j.opts.Verbose || notable(rec.Kind, rec.Verb, rec.Fields)
 }

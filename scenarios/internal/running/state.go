@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -220,28 +221,29 @@ func kindOf[T interface {
 // here cannot be named by an expectation; expect has the other half, its CEL type.
 func expectKinds() map[expect.Kind]kind {
 	return map[expect.Kind]kind{
-		expect.KindPod:                     kindOf[*v1.Pod](apiserver.KindPod),
-		expect.KindNode:                    kindOf[*v1.Node](apiserver.KindNode),
-		expect.KindEvent:                   kindOf[*v1.Event](apiserver.KindEvent),
-		expect.KindLease:                   kindOf[*coordinationv1.Lease](apiserver.KindLease),
-		expect.KindDeployment:              kindOf[*appsv1.Deployment](apiserver.KindDeployment),
-		expect.KindReplicaSet:              kindOf[*appsv1.ReplicaSet](apiserver.KindReplicaSet),
-		expect.KindStatefulSet:             kindOf[*appsv1.StatefulSet](apiserver.KindStatefulSet),
-		expect.KindDaemonSet:               kindOf[*appsv1.DaemonSet](apiserver.KindDaemonSet),
-		expect.KindControllerRevision:      kindOf[*appsv1.ControllerRevision](apiserver.KindControllerRevision),
-		expect.KindJob:                     kindOf[*batchv1.Job](apiserver.KindJob),
-		expect.KindCronJob:                 kindOf[*batchv1.CronJob](apiserver.KindCronJob),
-		expect.KindPodDisruptionBudget:     kindOf[*policyv1.PodDisruptionBudget](apiserver.KindPodDisruptionBudget),
-		expect.KindHorizontalPodAutoscaler: kindOf[*autoscalingv2.HorizontalPodAutoscaler](apiserver.KindHorizontalPodAutoscaler),
-		expect.KindEndpointSlice:           kindOf[*discoveryv1.EndpointSlice](apiserver.KindEndpointSlice),
-		expect.KindService:                 kindOf[*v1.Service](apiserver.KindService),
-		expect.KindNamespace:               kindOf[*v1.Namespace](apiserver.KindNamespace),
-		expect.KindPersistentVolumeClaim:   kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
-		expect.KindVolumeAttachment:        kindOf[*storagev1.VolumeAttachment](apiserver.KindVolumeAttachment),
-		expect.KindCSINode:                 kindOf[*storagev1.CSINode](apiserver.KindCSINode),
-		expect.KindResourceClaim:           kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
-		expect.KindResourceSlice:           kindOf[*resourcev1.ResourceSlice](apiserver.KindResourceSlice),
-		expect.KindPersistentVolume:        kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
+		expect.KindPod:                       kindOf[*v1.Pod](apiserver.KindPod),
+		expect.KindNode:                      kindOf[*v1.Node](apiserver.KindNode),
+		expect.KindEvent:                     kindOf[*v1.Event](apiserver.KindEvent),
+		expect.KindLease:                     kindOf[*coordinationv1.Lease](apiserver.KindLease),
+		expect.KindDeployment:                kindOf[*appsv1.Deployment](apiserver.KindDeployment),
+		expect.KindReplicaSet:                kindOf[*appsv1.ReplicaSet](apiserver.KindReplicaSet),
+		expect.KindStatefulSet:               kindOf[*appsv1.StatefulSet](apiserver.KindStatefulSet),
+		expect.KindDaemonSet:                 kindOf[*appsv1.DaemonSet](apiserver.KindDaemonSet),
+		expect.KindControllerRevision:        kindOf[*appsv1.ControllerRevision](apiserver.KindControllerRevision),
+		expect.KindJob:                       kindOf[*batchv1.Job](apiserver.KindJob),
+		expect.KindCronJob:                   kindOf[*batchv1.CronJob](apiserver.KindCronJob),
+		expect.KindPodDisruptionBudget:       kindOf[*policyv1.PodDisruptionBudget](apiserver.KindPodDisruptionBudget),
+		expect.KindHorizontalPodAutoscaler:   kindOf[*autoscalingv2.HorizontalPodAutoscaler](apiserver.KindHorizontalPodAutoscaler),
+		expect.KindEndpointSlice:             kindOf[*discoveryv1.EndpointSlice](apiserver.KindEndpointSlice),
+		expect.KindService:                   kindOf[*v1.Service](apiserver.KindService),
+		expect.KindNamespace:                 kindOf[*v1.Namespace](apiserver.KindNamespace),
+		expect.KindPersistentVolumeClaim:     kindOf[*v1.PersistentVolumeClaim](apiserver.KindPersistentVolumeClaim),
+		expect.KindVolumeAttachment:          kindOf[*storagev1.VolumeAttachment](apiserver.KindVolumeAttachment),
+		expect.KindCSINode:                   kindOf[*storagev1.CSINode](apiserver.KindCSINode),
+		expect.KindCertificateSigningRequest: kindOf[*certificatesv1.CertificateSigningRequest](apiserver.KindCertificateSigningRequest),
+		expect.KindResourceClaim:             kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
+		expect.KindResourceSlice:             kindOf[*resourcev1.ResourceSlice](apiserver.KindResourceSlice),
+		expect.KindPersistentVolume:          kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),
 	}
 }
 

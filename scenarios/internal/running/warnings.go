@@ -32,7 +32,12 @@ func KubeletWarnings(c *kubeletconfig.KubeletConfiguration, cgroupDriver string)
 func (p *performance) warnOfKubelets() {
 	for i := range p.s.Spec.Nodes {
 		g := &p.s.Spec.Nodes[i]
-		for _, what := range KubeletWarnings(g.Kubelet, g.Runtime.CgroupDriver) {
+		config := g.Kubelet
+		if g.Certificates != nil && config != nil { // then these two have an effect
+			config = config.DeepCopy()
+			config.RotateCertificates, config.ServerTLSBootstrap = false, false
+		}
+		for _, what := range KubeletWarnings(config, g.Runtime.CgroupDriver) {
 			p.journal.warn("kubelet configuration: " + what)
 		}
 	}

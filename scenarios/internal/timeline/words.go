@@ -177,6 +177,9 @@ func writeText(r *trace.Record) string {
 		text = "bound to node " + node
 	case "update":
 		text = "updated"
+		if state := Field(r.Fields, "state"); state != "" { // of a request for a certificate
+			return state
+		}
 	case "patch":
 		text = "patched"
 	case "delete":

@@ -6,7 +6,9 @@ package pki
 
 import (
 	"crypto"
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -14,6 +16,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"strconv"
 	"time"
 )
 
@@ -73,6 +76,16 @@ func encode(der []byte) []byte {
 func Key(seed uint64, name string) ed25519.PrivateKey {
 	sum := digest(seed, "key", name)
 	return ed25519.NewKeyFromSeed(sum[:])
+}
+
+// ECKey is Key for a key of the curve P-256, which is what kubelets make.
+func ECKey(seed uint64, name string) *ecdsa.PrivateKey {
+	for n := 0; ; n++ { // a number in four thousand millions is too large for the curve
+		sum := digest(seed, "ec key", name, strconv.Itoa(n))
+		if key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), sum[:]); err == nil {
+			return key
+		}
+	}
 }
 
 func (ca *CA) serial(name string) *big.Int {

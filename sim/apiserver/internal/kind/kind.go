@@ -39,7 +39,7 @@ const (
 	NotByNodes Watch = iota
 	// ByNode is for what belongs to a node: each watches its own.
 	ByNode
-	// ByName is for single objects, which pods name.
+	// ByName is for single objects, which pods name, or which a kubelet has made.
 	ByName
 	// Whole is for kinds that a node watches all objects of.
 	Whole

@@ -32,7 +32,7 @@ const CertificateSigningRequest kind.Kind = "CertificateSigningRequest"
 // (pkg/registry/certificates/certificates/strategy.go). Its name may be any.
 func certificateSigningRequest() *kind.Info {
 	return &kind.Info{
-		Kind: CertificateSigningRequest, Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests", ShortNames: []string{"csr"},
+		Kind: CertificateSigningRequest, Group: certificatesv1.GroupName, Version: "v1", Resource: "certificatesigningrequests", ShortNames: []string{"csr"}, Watch: kind.ByName,
 		CheckName: func(string, bool) []string { return nil }, Subresources: []string{subApproval},
 		ResetFields: map[string][]string{"": {"spec", "status"}, "status": {"spec", "status.conditions"}, subApproval: {"spec", "status.certificate"}},
 		Strategy: &kind.Typed[certificatesv1.CertificateSigningRequest, *certificatesv1.CertificateSigningRequest]{
@@ -47,6 +47,13 @@ func certificateSigningRequest() *kind.Info {
 			},
 			Fields: func(c *certificatesv1.CertificateSigningRequest) selectable.Set {
 				return selectable.Set{"spec.signerName": c.Spec.SignerName}
+			},
+			Entry: func(n *kind.Notes, c kind.Change, obj *certificatesv1.CertificateSigningRequest) {
+				if c.Old == nil {
+					n.Add("signer", obj.Spec.SignerName)
+				} else {
+					n.Add("state", csrState(obj))
+				}
 			},
 			Table: csrTable(),
 		},

@@ -166,6 +166,9 @@ func (f *Fault) status(r *Request) error {
 	return e
 }
 
+// ErrUnauthorized is the answer to who shows no good credentials.
+func ErrUnauthorized() error { return apierrors.NewUnauthorized("Unauthorized") }
+
 // serverAddress is what errors of the transport name.
 const serverAddress = "https://kubernetes.default.svc:443"
 

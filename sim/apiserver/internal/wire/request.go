@@ -16,6 +16,8 @@ type Request struct {
 	Group           string
 	Namespace, Name string
 	Heartbeat       bool
-	Sent            int64 // ns since the Unix epoch, on the node's clock
-	Throttled       time.Duration
+	// Token tells that who asks shows a token, not a node's certificate.
+	Token     bool
+	Sent      int64 // ns since the Unix epoch, on the node's clock
+	Throttled time.Duration
 }

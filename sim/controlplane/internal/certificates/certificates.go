@@ -5,10 +5,12 @@
 //
 // - certificates.go: approver and signer
 // - requests.go: what a signer asks of a request
+// - faults.go: signers that are late, or deny
 // - cleaner.go: when requests are deleted
 package certificates
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -43,7 +45,7 @@ func has(c *csr, t certificatesv1.RequestConditionType) bool {
 }
 
 // newQueue starts a queue of the requests that change.
-func newQueue(opts controller.Options, name string, sync func(ctx context.Context, c *csr) error) {
+func newQueue(opts controller.Options, name string, sync func(ctx context.Context, c *csr) error) *controller.Queue {
 	queue := controller.NewQueue(controller.QueueOptions{Group: opts.Group, Name: name, Workers: workers, BaseDelay: baseDelay, Delay: opts.API.Delivery,
 		Sync: func(ctx context.Context, key controller.Key) error {
 			c, ok := controller.Lookup[*csr](opts.API, apiserver.KindCertificateSigningRequest, key)
@@ -57,27 +59,50 @@ func newQueue(opts controller.Options, name string, sync func(ctx context.Contex
 			queue.Add(controller.KeyOf(ch.New))
 		}
 	}, apiserver.KindCertificateSigningRequest)
+	return queue
+}
+
+// ApproverOptions configure an Approver.
+type ApproverOptions struct {
+	controller.Options
+	// Serving has kubelets' serving certificates approved as well, which nobody does upstream.
+	Serving bool
+	Faults  *Faults
 }
 
 // Approver approves kubelets' requests for client certificates (approver/sarapprove.go).
 // Everybody may have one, as with upstream's authorization mode AlwaysAllow.
-type Approver struct{ api *apiserver.Component }
+type Approver struct {
+	api     *apiserver.Component
+	serving bool
+	faults  *Faults
+}
 
 // NewApprover starts an approver.
-func NewApprover(opts controller.Options) *Approver {
-	a := &Approver{api: opts.API}
-	newQueue(opts, "certificate approval", a.sync)
+func NewApprover(opts ApproverOptions) *Approver {
+	a := &Approver{api: opts.API, serving: opts.Serving, faults: opts.Faults}
+	newQueue(opts.Options, "certificate approval", a.sync)
 	return a
 }
 
 func (a *Approver) sync(ctx context.Context, c *csr) error {
+	serving := c.Spec.SignerName == certificatesv1.KubeletServingSignerName
 	if len(c.Status.Certificate) > 0 || has(c, certificatesv1.CertificateApproved) || has(c, certificatesv1.CertificateDenied) ||
-		c.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
+		!serving && c.Spec.SignerName != certificatesv1.KubeAPIServerClientKubeletSignerName {
 		return nil
 	}
 	request, err := apiserver.ParseCertificateRequest(c.Spec.Request)
 	if err != nil {
 		return fmt.Errorf("request of %s: %w", c.Name, err)
+	}
+	if a.faults.denies(c.Spec.SignerName, request) {
+		return a.decide(ctx, c, certificatesv1.CertificateDenied, "KubectlDeny", "This CSR was denied by kubectl certificate deny.")
+	}
+	if serving {
+		if !a.serving || kubeletServing(request, c.Spec.Usages) != nil {
+			return nil
+		}
+		return a.decide(ctx, c, certificatesv1.CertificateApproved, "AutoApproved", "Auto approving kubelet serving certificate.")
 	}
 	if kubeletClient(request, c.Spec.Usages) != nil {
 		return nil
@@ -86,9 +111,14 @@ func (a *Approver) sync(ctx context.Context, c *csr) error {
 	if c.Spec.Username == request.Subject.CommonName {
 		text = "Auto approving self kubelet client certificate after SubjectAccessReview."
 	}
+	return a.decide(ctx, c, certificatesv1.CertificateApproved, "AutoApproved", text)
+}
+
+// decide approves or denies a request.
+func (a *Approver) decide(ctx context.Context, c *csr, t certificatesv1.RequestConditionType, reason, text string) error {
 	return update(ctx, a.api, c, "approval", func(c *csr) {
 		c.Status.Conditions = append(c.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
-			Type: certificatesv1.CertificateApproved, Status: v1.ConditionTrue, Reason: "AutoApproved", Message: text})
+			Type: t, Status: v1.ConditionTrue, Reason: reason, Message: text})
 	})
 }
 
@@ -107,20 +137,34 @@ type SignerOptions struct {
 	controller.Options
 	// CA returns who signs. It is asked when that is first needed.
 	CA func() *pki.CA
+	// Duration is --cluster-signing-duration. Zero means a year.
+	Duration time.Duration
+	Faults   *Faults
 }
 
 // Signer signs requests that are approved (signer/signer.go).
 type Signer struct {
-	api *apiserver.Component
-	l   *loop.Loop
-	ca  func() *pki.CA
+	api    *apiserver.Component
+	l      *loop.Loop
+	ca     func() *pki.CA
+	maxTTL time.Duration
+	faults *Faults
+	queue  *controller.Queue
 }
 
 // NewSigner starts a signer.
 func NewSigner(opts SignerOptions) *Signer {
-	s := &Signer{api: opts.API, l: opts.Group.Loop(), ca: opts.CA}
-	newQueue(opts.Options, "certificate signing", s.sync)
+	s := &Signer{api: opts.API, l: opts.Group.Loop(), ca: opts.CA, maxTTL: cmp.Or(opts.Duration, maxTTL), faults: opts.Faults}
+	s.queue = newQueue(opts.Options, "certificate signing", s.sync)
+	s.faults.ended = s.lookAgain
 	return s
+}
+
+// lookAgain looks at all requests: some may have waited.
+func (s *Signer) lookAgain() {
+	for _, c := range apiserver.Objects[*csr](s.api.Server().Store(), apiserver.KindCertificateSigningRequest) {
+		s.queue.Add(controller.KeyOf(c))
+	}
 }
 
 func (s *Signer) sync(ctx context.Context, c *csr) error {
@@ -138,6 +182,10 @@ func (s *Signer) sync(ctx context.Context, c *csr) error {
 				Type: certificatesv1.CertificateFailed, Status: v1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(), LastUpdateTime: controller.WireTime(s.l.Now())})
 		})
 	}
+	if left := s.faults.delay(c.Spec.SignerName, request) - s.l.Since(c.CreationTimestamp.Time); left > 0 {
+		s.queue.AddAfter(controller.KeyOf(c), left)
+		return nil
+	}
 	signed, err := s.sign(request, c)
 	if err != nil {
 		return fmt.Errorf("signing %s: %w", c.Name, err)
@@ -147,7 +195,8 @@ func (s *Signer) sync(ctx context.Context, c *csr) error {
 
 // Times of certificates (signer.go and authority/policies.go).
 const (
-	// maxTTL is --cluster-signing-duration, minTTL the least that is granted.
+	// maxTTL is --cluster-signing-duration unless said, minTTL the least that is granted for who
+	// asks for less.
 	maxTTL = 365 * 24 * time.Hour
 	minTTL = 10 * time.Minute
 	// backdate is for clocks that are late. A certificate of less than short is not
@@ -159,9 +208,9 @@ const (
 // sign returns the certificate that is asked for, for as long as is granted.
 func (s *Signer) sign(request *x509.CertificateRequest, c *csr) ([]byte, error) {
 	ca := s.ca()
-	ttl, now := maxTTL, s.l.Now().UTC().Truncate(time.Second)
+	ttl, now := s.maxTTL, s.l.Now().UTC().Truncate(time.Second)
 	if e := c.Spec.ExpirationSeconds; e != nil {
-		ttl = min(max(time.Duration(*e)*time.Second, minTTL), maxTTL)
+		ttl = min(max(time.Duration(*e)*time.Second, minTTL), s.maxTTL)
 	}
 	tmpl := &x509.Certificate{
 		Subject: request.Subject, DNSNames: request.DNSNames, IPAddresses: request.IPAddresses, EmailAddresses: request.EmailAddresses, URIs: request.URIs,

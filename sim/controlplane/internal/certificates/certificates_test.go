@@ -41,8 +41,9 @@ func run(t *testing.T, requests ...*csr) (soon, later map[string]*csr, ca *pki.C
 	opts := func() controller.Options {
 		return controller.Options{Group: group, API: srv.Component("certificates", -1, 0)}
 	}
-	NewApprover(opts())
-	NewSigner(SignerOptions{Options: opts(), CA: srv.Authority})
+	faults := &Faults{}
+	NewApprover(ApproverOptions{Options: opts(), Faults: faults})
+	NewSigner(SignerOptions{Options: opts(), CA: srv.Authority, Faults: faults})
 	cleaner := NewCleaner(opts())
 	if cleaner.timer.Set() {
 		t.Error("the cleaner waits for nothing")
@@ -124,5 +125,69 @@ func TestSigning(t *testing.T) {
 	again, _, _ := run(t, requests()...)
 	if !bytes.Equal(again["user"].Status.Certificate, soon["user"].Status.Certificate) {
 		t.Error("another run has another certificate")
+	}
+}
+
+// TestFaults: a fault denies the requests of one signer and node, another has them wait; what waits
+// is signed when that is over. Serving certificates are approved where that is said.
+func TestFaults(t *testing.T) {
+	const client, serving = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	defer l.Close()
+	srv := apiserver.New(apiserver.Options{Loop: l})
+	group, faults := l.NewGroup("manager"), &Faults{}
+	opts := func() controller.Options {
+		return controller.Options{Group: group, API: srv.Component("certificates", -1, 0)}
+	}
+	NewApprover(ApproverOptions{Options: opts(), Faults: faults, Serving: true})
+	NewSigner(SignerOptions{Options: opts(), CA: srv.Authority, Faults: faults, Duration: time.Hour})
+	hits := 0
+	faults.Add(Fault{Signer: client, Node: "denied", Deny: true, OnHit: func() { hits++ }})
+	remove := faults.Add(Fault{Signer: client, Node: "late", Delay: time.Hour})
+	faults.Add(Fault{Signer: client, Node: "later", Delay: 2 * time.Minute})
+	for _, node := range []string{"denied", "late", "later", "fine", "serving"} {
+		signer, usage := client, certificatesv1.UsageClientAuth
+		if node == "serving" {
+			signer, usage = serving, certificatesv1.UsageServerAuth
+		}
+		r := request(t, node, pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}, signer, usage, certificatesv1.UsageDigitalSignature)
+		r.Spec.ExpirationSeconds = nil
+		if signer == serving {
+			der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "system:node:serving", Organization: []string{"system:nodes"}}, DNSNames: []string{"serving"}}, pki.Key(7, node))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
+		}
+		if _, err := srv.Create(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(after time.Duration, issued map[string]bool) {
+		t.Helper()
+		if err := l.RunUntil(loop.Epoch().Add(after)); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range apiserver.Objects[*csr](srv.Store(), apiserver.KindCertificateSigningRequest) {
+			if got := len(c.Status.Certificate) > 0; got != issued[c.Name] {
+				t.Errorf("after %v %s is issued: %v", after, c.Name, got)
+			}
+			if got := has(c, certificatesv1.CertificateDenied); got != (c.Name == "denied") {
+				t.Errorf("after %v %s is denied: %v", after, c.Name, got)
+			}
+			if block, _ := pem.Decode(c.Status.Certificate); block != nil {
+				cert, err := x509.ParseCertificate(block.Bytes)
+				if err != nil || cert.NotAfter.Sub(cert.NotBefore) != time.Hour+backdate {
+					t.Errorf("%s is good from %v to %v, %v", c.Name, cert.NotBefore, cert.NotAfter, err)
+				}
+			}
+		}
+	}
+	check(time.Minute, map[string]bool{"fine": true, "serving": true})
+	check(3*time.Minute, map[string]bool{"fine": true, "serving": true, "later": true})
+	remove()
+	check(4*time.Minute, map[string]bool{"fine": true, "serving": true, "later": true, "late": true})
+	if hits == 0 {
+		t.Error("no hit was told of")
 	}
 }
