@@ -170,10 +170,11 @@ func TestTranscripts(t *testing.T) {
 			"34m13s node: 401", "34m45s node: 401", "35m17s node: 401", "35m49s node: 401", "36m21s node: 401", "36m53s node: 401", "37m25s node: 401", "37m57s node: 401",
 			"38m10s exits: " + errNone.Error(), "38m20s node: 401", "38m22s node: 401", "38m26s node: 401",
 		}},
-		{"with a token a new process gets one", true, 45 * time.Minute, from(33*time.Minute+5*time.Second, "wait", "sign"), []string{
+		{"with a token a new process gets one, and asks with that from then on", true, 52 * time.Minute, from(33*time.Minute+5*time.Second, "wait", "sign"), []string{
 			"0s shows one until 20m0s", "17m54s node: csr-1 asked for, " + usages,
 			"32m57s node: 401", "33m0s exits: " + errNone.Error(),
 			"33m10s token: csr-2 asked for, " + usages, "33m12s shows one until 53m11",
+			"49m48s node: csr-3 asked for, " + usages, "49m50s shows one until 1h9m",
 		}},
 		{"no answer: it goes on", false, 26 * time.Minute, from(15*time.Minute, "sign", "down"), nil},
 	} {

@@ -131,6 +131,13 @@ func TestSigning(t *testing.T) {
 // TestFaults: a fault denies the requests of one signer and node, another has them wait; what waits
 // is signed when that is over. Serving certificates are approved where that is said.
 func TestFaults(t *testing.T) {
+	for _, serving := range []bool{true, false} {
+		testFaults(t, serving)
+	}
+}
+
+func testFaults(t *testing.T, approve bool) {
+	t.Helper()
 	const client, serving = certificatesv1.KubeAPIServerClientKubeletSignerName, certificatesv1.KubeletServingSignerName
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	defer l.Close()
@@ -139,12 +146,14 @@ func TestFaults(t *testing.T) {
 	opts := func() controller.Options {
 		return controller.Options{Group: group, API: srv.Component("certificates", -1, 0)}
 	}
-	NewApprover(ApproverOptions{Options: opts(), Faults: faults, Serving: true})
+	NewApprover(ApproverOptions{Options: opts(), Faults: faults, Serving: approve})
 	NewSigner(SignerOptions{Options: opts(), CA: srv.Authority, Faults: faults, Duration: time.Hour})
 	hits := 0
 	faults.Add(Fault{Signer: client, Node: "denied", Deny: true, OnHit: func() { hits++ }})
 	remove := faults.Add(Fault{Signer: client, Node: "late", Delay: time.Hour})
 	faults.Add(Fault{Signer: client, Node: "later", Delay: 2 * time.Minute})
+	faults.Add(Fault{Signer: serving, Node: "fine", Deny: true})
+	faults.Add(Fault{Signer: serving, Node: "fine", Delay: time.Hour})
 	for _, node := range []string{"denied", "late", "later", "fine", "serving"} {
 		signer, usage := client, certificatesv1.UsageClientAuth
 		if node == "serving" {
@@ -183,10 +192,10 @@ func TestFaults(t *testing.T) {
 			}
 		}
 	}
-	check(time.Minute, map[string]bool{"fine": true, "serving": true})
-	check(3*time.Minute, map[string]bool{"fine": true, "serving": true, "later": true})
+	check(time.Minute, map[string]bool{"fine": true, "serving": approve})
+	check(3*time.Minute, map[string]bool{"fine": true, "serving": approve, "later": true})
 	remove()
-	check(4*time.Minute, map[string]bool{"fine": true, "serving": true, "later": true, "late": true})
+	check(4*time.Minute, map[string]bool{"fine": true, "serving": approve, "later": true, "late": true})
 	if hits == 0 {
 		t.Error("no hit was told of")
 	}
