@@ -46,19 +46,18 @@ func (c *credential) refuses(r *wire.Request, now int64) bool {
 
 // ShowCertificate has the client's connections closed and made anew, with a certificate that is
 // good until a time. Requests that arrive later than that are refused with 401. What is sent at the
-// very same time may arrive before it. A client that has
-// shown none is not asked for any.
+// very same time may arrive before it. A client that has shown none is not asked for any.
 func (c *Client) ShowCertificate(until time.Time) {
 	p, s := c.peer, c.srv
-	c.tell(func() { s.shown(p, until) })
+	c.tell(func() { p.show(s, until) })
 }
 
-// shown has a node known by another certificate. With the connections its watches break, which
+// show has the node known by another certificate. With the connections its watches break, which
 // have been there if it is not the first.
-func (s *Server) shown(p *peer, until time.Time) {
+func (p *peer) show(s *Server, until time.Time) {
 	if p.shows == nil {
 		p.shows = &credential{}
-		p.shows.end = s.l.Root().NewTimer("certificate expiry", func() { s.expired(p) })
+		p.shows.end = s.l.Root().NewTimer("certificate expiry", func() { p.expired(s) })
 	} else {
 		for _, sub := range slices.Clone(p.subs) {
 			s.watches.lose(sub)
@@ -70,8 +69,8 @@ func (s *Server) shown(p *peer, until time.Time) {
 	}
 }
 
-// expired has the watches of a node end one after another.
-func (s *Server) expired(p *peer) {
+// expired has the watches of the node end one after another.
+func (p *peer) expired(s *Server) {
 	for _, sub := range p.subs {
 		p.shows.draws++
 		n := p.shows.draws
