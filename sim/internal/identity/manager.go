@@ -161,12 +161,15 @@ func (m *manager) await(ctx context.Context, made *certificatesv1.CertificateSig
 				return
 			}
 			over := true
-			if csr == nil || csr.UID != made.UID {
+			switch {
+			case csr == nil || csr.UID != made.UID:
 				err = errGone
-			} else if out, over, err = judge(csr); !over {
-				return
+			default:
+				out, over, err = judge(csr)
 			}
-			decided.Fire()
+			if over {
+				decided.Fire()
+			}
 		})
 		defer stop()
 		if e := decided.Wait(ctx); e != nil {
