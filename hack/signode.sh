@@ -10,13 +10,14 @@
 #                      module that requires k8s.io/kubernetes and replaces each k8s.io module that
 #                      this lists with the one of its version: test/e2e (by go test -c),
 #                      test/images/agnhost and test/images/nonewprivs (without cgo).
+#   IMAGE_SHELL=busybox  has busybox be the images' shell: one test goes by its words
 #   PROCS=4            how many tests run at once
 #   SIGNODE_KEEP=DIR   keeps the logs and the report (junit)
 #
 # The tests' images are made here under the names that they ask for: agnhost's program, Debian's
 # busybox and, as their shell, Debian's bash (busybox's of 1.35 keeps variables from commands whose
 # names are no shell's), in one layer. Names of which only that is true stand for what they are not:
-# nginx is busybox's httpd, pause is agnhost's.
+# nginx is busybox's httpd, pause is agnhost's, curl is wget.
 #
 # Exit code 0: passed; 1: it did not; 77: it can't run here. It wants root, kubectl, jq, openssl,
 # busybox-static and bash-static. The kubelet's root directory is /var/lib/kubelet, which must be free of mounts.
@@ -68,7 +69,9 @@ chmod 1777 fs/tmp fs/uploads
 cp /bin/busybox fs/bin/busybox
 for applet in $(/bin/busybox --list); do [ "$applet" = busybox ] || ln -s busybox "fs/bin/$applet"; done
 cp /bin/bash-static fs/bin/bash
-ln -sf bash fs/bin/sh
+ln -sf "${IMAGE_SHELL:-bash}" fs/bin/sh
+printf '#!/bin/sh\nexec wget -q -O - "$@"\n' >fs/bin/curl
+chmod 755 fs/bin/curl
 cp "$KUBERNETES/agnhost" fs/agnhost
 ln -s agnhost fs/agnhost-2
 cp "$KUBERNETES/nnp" fs/usr/local/bin/nnp
