@@ -1,6 +1,7 @@
 package credentialprovider
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -69,7 +70,7 @@ func (k *Keyring) FromSecrets(secrets []v1.Secret) error {
 		if err != nil {
 			return err
 		}
-		k.Add(config, s)
+		k.Add(config, Source{Secret: s})
 	}
 	return nil
 }
@@ -103,24 +104,39 @@ type Files interface {
 	ReadFile(name string) ([]byte, error)
 }
 
+// External gives the credentials of plugins for an image.
+type External interface {
+	Lookup(ctx context.Context, pod *v1.Pod, repository string) []Credentials
+}
+
 // Provider makes the keyrings of pulls.
 type Provider struct {
 	FS Files
 	// Paths are where a config.json may be; the first that is there counts.
 	Paths []string
+	// Plugins is optional.
+	Plugins External
 }
 
 // Lookup returns the credentials for pulling from a repository in its full
-// form, those of the pod's pull secrets before the node's. Errors are of the
-// secrets.
-func (p *Provider) Lookup(repository string, secrets []v1.Secret) ([]Credentials, error) {
+// form for a pod: those of its pull secrets, then the node's, then those of plugins.
+// Errors are of the secrets.
+func (p *Provider) Lookup(ctx context.Context, pod *v1.Pod, repository string, secrets []v1.Secret) ([]Credentials, error) {
 	var pods Keyring
 	if err := pods.FromSecrets(secrets); err != nil {
 		return nil, err // as upstream, which shows it as it is
 	}
-	out := pods.Lookup(repository)
-	if p == nil || p.FS == nil {
-		return out, nil
+	out := append(pods.Lookup(repository), p.node(repository)...)
+	if p.Plugins != nil {
+		out = append(out, p.Plugins.Lookup(ctx, pod, repository)...)
+	}
+	return out, nil
+}
+
+// node are the credentials of the node's own configuration.
+func (p *Provider) node(repository string) []Credentials {
+	if p.FS == nil {
+		return nil
 	}
 	for _, name := range p.Paths {
 		data, err := p.FS.ReadFile(name)
@@ -132,8 +148,8 @@ func (p *Provider) Lookup(repository string, secrets []v1.Secret) ([]Credentials
 			continue
 		}
 		var node Keyring
-		node.Add(config, nil)
-		return append(out[:len(out):len(out)], node.Lookup(repository)...), nil
+		node.Add(config, Source{})
+		return node.Lookup(repository)
 	}
-	return out, nil
+	return nil
 }

@@ -1,6 +1,7 @@
 // Package credentialprovider finds the credentials for pulling an image among
-// pods' pull secrets and the node's own configuration. It mirrors upstream's
-// pkg/credentialprovider; credential provider plugins are not run.
+// pods' pull secrets, the node's own configuration and those of plugins
+// (kubelet/credentialprovider/plugin). It mirrors upstream's
+// pkg/credentialprovider.
 package credentialprovider
 
 import (
@@ -26,9 +27,16 @@ const defaultRegistry = "index.docker.io"
 // Credentials are what a pull may be tried with.
 type Credentials struct {
 	Auth *runtimeapi.AuthConfig
-	// Secret is where they come from; nil means the node's configuration, which
-	// all its pods may use.
-	Secret *kubeletconfig.ImagePullSecret
+	// Secret is where they come from, or ServiceAccount is whose token a plugin got
+	// for them; neither means the node's configuration, which all its pods may use.
+	Secret         *kubeletconfig.ImagePullSecret
+	ServiceAccount *kubeletconfig.ImagePullServiceAccount
+}
+
+// Source is what credentials are had through; the zero value is the node itself.
+type Source struct {
+	Secret         *v1.Secret
+	ServiceAccount *kubeletconfig.ImagePullServiceAccount
 }
 
 // Keyring holds credentials by the places that they are for.
@@ -40,7 +48,7 @@ type Keyring struct {
 // Add files the entries of a docker configuration. A place may be a URL; its
 // scheme does not count, nor do the paths /v1/ and /v2/. What can't be read as a
 // place is left out.
-func (k *Keyring) Add(config DockerConfig, secret *v1.Secret) {
+func (k *Keyring) Add(config DockerConfig, from Source) {
 	if k.byPlace == nil {
 		k.byPlace = map[string][]Credentials{}
 	}
@@ -51,8 +59,8 @@ func (k *Keyring) Add(config DockerConfig, secret *v1.Secret) {
 	slices.Sort(names)
 	for _, name := range names {
 		entry := config[name]
-		c := Credentials{Auth: &runtimeapi.AuthConfig{Username: entry.Username, Password: entry.Password}}
-		if secret != nil {
+		c := Credentials{Auth: &runtimeapi.AuthConfig{Username: entry.Username, Password: entry.Password}, ServiceAccount: from.ServiceAccount}
+		if secret := from.Secret; secret != nil {
 			c.Secret = &kubeletconfig.ImagePullSecret{
 				UID: string(secret.UID), Namespace: secret.Namespace, Name: secret.Name, CredentialHash: hash(entry),
 			}
@@ -124,26 +132,47 @@ func onDefaultRegistry(image string) bool {
 	return !strings.ContainsAny(host, ".:")
 }
 
-// matches reports whether an image lies at a place: the same port, each part of
-// the host name by its pattern, and below the path.
+// matches reports whether an image lies at a place. A place that is no URL has none.
 func matches(place, image string) bool {
-	placeHost, placePath, _ := strings.Cut(place, "/")
-	imageHost, imagePath, _ := strings.Cut(image, "/")
-	placeName, placePort := splitPort(placeHost)
-	imageName, imagePort := splitPort(imageHost)
-	if placePort != imagePort || !strings.HasPrefix(imagePath, placePath) {
-		return false
+	ok, err := URLsMatch(place, image)
+	return ok && err == nil
+}
+
+// URLsMatch reports whether an image, which has neither tag nor digest, lies at a
+// place ("*.registry.example:5000/team"): the same port, as many parts of the host
+// name, each by its pattern, and below the path, where "team" has "teams", too. The
+// error is of what is no URL or no pattern.
+func URLsMatch(place, image string) (bool, error) {
+	glob, err := ParseSchemelessURL(place)
+	if err != nil {
+		return false, err
 	}
-	patterns, parts := strings.Split(placeName, "."), strings.Split(imageName, ".")
-	if len(patterns) != len(parts) {
-		return false
+	target, err := ParseSchemelessURL(image)
+	if err != nil {
+		return false, err
+	}
+	globName, globPort := splitPort(glob.Host)
+	name, port := splitPort(target.Host)
+	patterns, parts := strings.Split(globName, "."), strings.Split(name, ".")
+	if globPort != port || len(patterns) != len(parts) || !strings.HasPrefix(target.Path, glob.Path) {
+		return false, nil
 	}
 	for i := range parts {
 		if ok, err := path.Match(patterns[i], parts[i]); err != nil || !ok {
-			return false
+			return false, err
 		}
 	}
-	return true
+	return true, nil
+}
+
+// ParseSchemelessURL parses a place or an image.
+func ParseSchemelessURL(s string) (*url.URL, error) {
+	u, err := url.Parse("https://" + s)
+	if err != nil {
+		return nil, err
+	}
+	u.Scheme = ""
+	return u, nil
 }
 
 // splitPort splits a host that may have no port.

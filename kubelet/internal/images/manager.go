@@ -36,17 +36,18 @@ type EventRecorder interface {
 // images/pullmanager).
 type PullManager interface {
 	// MustAttemptImagePull reports whether a pod may use an image that is present
-	// only after pulling it; secrets gives its pull secrets for the image.
-	MustAttemptImagePull(image, imageRef string, secrets func() ([]kubeletconfig.ImagePullSecret, error)) bool
+	// only after pulling it; credentials gives what the pod has for the image, and its
+	// error is returned.
+	MustAttemptImagePull(image, imageRef string, credentials func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error)) (bool, error)
 	RecordPullIntent(image string) error
-	// RecordImagePulled: secret is nil if none was needed, or one of the node.
-	RecordImagePulled(image, imageRef string, secret *kubeletconfig.ImagePullSecret)
+	RecordImagePulled(image, imageRef string, with *kubeletconfig.ImagePullCredentials)
 	RecordImagePullFailed(image string)
 }
 
-// Keyring finds the credentials for an image, by its repository in full.
+// Keyring finds the credentials for a pod's image, by its repository in full. It may
+// wait for plugins.
 type Keyring interface {
-	Lookup(repository string, pullSecrets []v1.Secret) ([]credentialprovider.Credentials, error)
+	Lookup(ctx context.Context, pod *v1.Pod, repository string, pullSecrets []v1.Secret) ([]credentialprovider.Credentials, error)
 }
 
 // Options are what a Manager is made of.
@@ -141,10 +142,11 @@ func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, m
 		return "", msg, kubecontainer.ErrInvalidImageName
 	}
 	spec := m.spec(r, image)
+	look := lookup{ctx: ctx, r: &r, keyring: m.o.Keyring}
 	if r.Policy != v1.PullAlways {
-		ref, msg, done, err := m.usePresent(ctx, r, spec)
+		ref, msg, done, err := m.usePresent(ctx, r, spec, &look)
 		if !errors.Is(err, kubecontainer.ErrImageInspect) {
-			present = new(ref != "")
+			present = new(ref != "" || look.err != nil)
 		}
 		if done {
 			if ref != "" {
@@ -154,7 +156,7 @@ func (m *Manager) EnsureImageExists(ctx context.Context, r Request) (imageRef, m
 		}
 	}
 	required = new(true)
-	return m.pull(ctx, r, spec)
+	return m.pull(ctx, r, spec, &look)
 }
 
 // spec names an image to the runtime. One that does not look at annotations gets
@@ -175,7 +177,7 @@ func (m *Manager) spec(r Request, image string) *runtimeapi.ImageSpec {
 
 // usePresent looks for the image on the machine; done is false if it has to
 // be pulled.
-func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, done bool, err error) {
+func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, look *lookup) (ref, message string, done bool, err error) {
 	resp, serr := m.o.ImageService.ImageStatus(ctx, spec, false)
 	if serr != nil {
 		// The name is that of the image found, so none.
@@ -189,9 +191,17 @@ func (m *Manager) usePresent(ctx context.Context, r Request, spec *runtimeapi.Im
 	case m.o.GateOff:
 		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image, ""))
 		return ref, "", true, nil
-	case m.o.Pulls == nil, !m.o.Pulls.MustAttemptImagePull(r.Image, ref, func() ([]kubeletconfig.ImagePullSecret, error) { return m.secretsFor(r) }):
-		m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image, " and can be accessed by the pod"))
-		return ref, "", true, nil
+	default:
+		must := false
+		if m.o.Pulls != nil {
+			if must, err = m.o.Pulls.MustAttemptImagePull(r.Image, ref, look.owned); err != nil {
+				return "", err.Error(), true, err
+			}
+		}
+		if !must {
+			m.event(r, v1.EventTypeNormal, "Pulled", m.presentMessage(r.Image, " and can be accessed by the pod"))
+			return ref, "", true, nil
+		}
 	}
 	if r.Policy == v1.PullNever {
 		msg := fmt.Sprintf("Container image %q is not present with pull policy of Never", r.Image)
@@ -212,8 +222,8 @@ func (m *Manager) presentMessage(image, end string) string {
 }
 
 // pull pulls the image unless that is in back-off, and has it recorded.
-func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref, message string, err error) {
-	creds, err := m.credentials(r)
+func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec, look *lookup) (ref, message string, err error) {
+	creds, err := look.credentials()
 	if err != nil {
 		return "", err.Error(), err
 	}
@@ -228,36 +238,65 @@ func (m *Manager) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpe
 	if err != nil {
 		m.o.Pulls.RecordImagePullFailed(r.Image)
 	} else {
-		m.o.Pulls.RecordImagePulled(r.Image, ref, with.Secret)
+		m.o.Pulls.RecordImagePulled(r.Image, ref, recorded(with))
 	}
 	return ref, message, err
 }
 
-// credentials are those that a pull of the image may be tried with.
-func (m *Manager) credentials(r Request) ([]credentialprovider.Credentials, error) {
-	if m.o.Keyring == nil {
-		return nil, nil
+// recorded is what is remembered of a pull with those credentials.
+func recorded(with credentialprovider.Credentials) *kubeletconfig.ImagePullCredentials {
+	switch {
+	case with.Secret != nil:
+		return &kubeletconfig.ImagePullCredentials{KubernetesSecrets: []kubeletconfig.ImagePullSecret{*with.Secret}}
+	case with.ServiceAccount != nil:
+		return &kubeletconfig.ImagePullCredentials{KubernetesServiceAccounts: []kubeletconfig.ImagePullServiceAccount{*with.ServiceAccount}}
 	}
-	named, err := reference.ParseNormalizedNamed(r.Image)
-	if err != nil {
-		return nil, err
-	}
-	return m.o.Keyring.Lookup(named.Name(), r.PullSecrets)
+	return &kubeletconfig.ImagePullCredentials{NodePodsAccessible: true}
 }
 
-// secretsFor are the pod's pull secrets that are for the image.
-func (m *Manager) secretsFor(r Request) ([]kubeletconfig.ImagePullSecret, error) {
-	creds, err := m.credentials(r)
+// lookup looks for the credentials of one request once, and only when they are asked
+// for: a plugin may run for them.
+type lookup struct {
+	ctx     context.Context
+	r       *Request
+	keyring Keyring // nil: pulls are anonymous
+	done    bool
+	creds   []credentialprovider.Credentials
+	err     error
+}
+
+// credentials are those that a pull of the image may be tried with.
+func (l *lookup) credentials() ([]credentialprovider.Credentials, error) {
+	if l.done || l.keyring == nil {
+		return l.creds, l.err
+	}
+	l.done = true
+	named, err := reference.ParseNormalizedNamed(l.r.Image)
 	if err != nil {
+		l.err = err
 		return nil, err
 	}
-	var out []kubeletconfig.ImagePullSecret
+	l.creds, l.err = l.keyring.Lookup(l.ctx, l.r.Pod, named.Name(), l.r.PullSecrets)
+	return l.creds, l.err
+}
+
+// owned are the pod's pull secrets that are for the image, and the service account
+// whose token a plugin got. Tokens differ by audience, which nobody looks at here, so
+// one account is enough.
+func (l *lookup) owned() (secrets []kubeletconfig.ImagePullSecret, account *kubeletconfig.ImagePullServiceAccount, err error) {
+	creds, err := l.credentials()
+	if err != nil {
+		return nil, nil, err
+	}
 	for i := range creds {
-		if creds[i].Secret != nil {
-			out = append(out, *creds[i].Secret)
+		switch c := &creds[i]; {
+		case c.Secret != nil:
+			secrets = append(secrets, *c.Secret)
+		case c.ServiceAccount != nil && account == nil:
+			account = c.ServiceAccount
 		}
 	}
-	return out, nil
+	return secrets, account, nil
 }
 
 // tryPull pulls with what of creds works, which it returns.

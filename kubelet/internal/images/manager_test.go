@@ -190,7 +190,7 @@ func TestQPS(t *testing.T) {
 
 type ring []*runtimeapi.AuthConfig
 
-func (r ring) Lookup(string, []v1.Secret) (out []credentialprovider.Credentials, err error) {
+func (r ring) Lookup(context.Context, *v1.Pod, string, []v1.Secret) (out []credentialprovider.Credentials, err error) {
 	for i, a := range r {
 		out = append(out, credentialprovider.Credentials{Auth: a, Secret: &kubeletconfig.ImagePullSecret{Name: fmt.Sprint("s", i)}})
 	}
@@ -218,8 +218,9 @@ type refuse struct {
 	let  bool
 }
 
-func (r refuse) MustAttemptImagePull(string, string, func() ([]kubeletconfig.ImagePullSecret, error)) bool {
-	return !r.let
+func (r refuse) MustAttemptImagePull(_, _ string, credentials func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error)) (bool, error) {
+	_, _, err := credentials()
+	return !r.let, err
 }
 
 func (r refuse) RecordPullIntent(image string) error {
@@ -227,10 +228,16 @@ func (r refuse) RecordPullIntent(image string) error {
 	return nil
 }
 
-func (r refuse) RecordImagePulled(image, ref string, secret *kubeletconfig.ImagePullSecret) {
+func (r refuse) RecordImagePulled(image, ref string, with *kubeletconfig.ImagePullCredentials) {
 	text := "pulled " + image + " as " + ref
-	if secret != nil {
-		text += " with " + secret.Name
+	for _, s := range with.KubernetesSecrets {
+		text += " with " + s.Name
+	}
+	for _, a := range with.KubernetesServiceAccounts {
+		text += " as " + a.Name
+	}
+	if with.NodePodsAccessible {
+		text += " for all"
 	}
 	*r.told = append(*r.told, text)
 }
@@ -271,4 +278,62 @@ func TestImageThatThePodMayNotUse(t *testing.T) {
 		}
 	})
 	f.run(t, time.Minute)
+}
+
+// counting is a keyring that counts how often it is asked.
+type counting struct {
+	n     *int
+	creds []credentialprovider.Credentials
+	err   error
+}
+
+func (c counting) Lookup(context.Context, *v1.Pod, string, []v1.Secret) ([]credentialprovider.Credentials, error) {
+	*c.n++
+	return c.creds, c.err
+}
+
+// TestWhatIsRecorded holds what is remembered of a pull, and that credentials are looked
+// for once: a plugin may run for them.
+func TestWhatIsRecorded(t *testing.T) {
+	auth := &runtimeapi.AuthConfig{Username: "u"}
+	account := &kubeletconfig.ImagePullServiceAccount{Name: "robot"}
+	for _, tc := range []struct {
+		name  string
+		creds []credentialprovider.Credentials
+		want  string
+	}{
+		{"anonymous", nil, "for all"},
+		{"the node's", []credentialprovider.Credentials{{Auth: auth}}, "for all"},
+		{"a secret's", []credentialprovider.Credentials{{Auth: auth, Secret: &kubeletconfig.ImagePullSecret{Name: "s"}}}, "with s"},
+		{"an account's", []credentialprovider.Credentials{{Auth: auth, ServiceAccount: account}}, "as robot"},
+	} {
+		var told []string
+		n := 0
+		f, m := setUp(t, Options{Pulls: refuse{told: &told}, Keyring: counting{n: &n, creds: tc.creds}})
+		f.present["app:1"] = true
+		f.l.Root().Go("pull", func(ctx context.Context) {
+			if _, _, err := m.EnsureImageExists(ctx, Request{Ref: &v1.ObjectReference{}, Pod: pod("p"), Image: "app:1", Policy: v1.PullIfNotPresent}); err != nil {
+				t.Error(err)
+			}
+		})
+		f.run(t, time.Minute)
+		if got, want := strings.Join(told, ", "), "intent app:1, pulled app:1 as id-of-app:1 "+tc.want; got != want || n != 1 {
+			t.Errorf("%s: %s; credentials were looked for %d times", tc.name, got, n)
+		}
+	}
+}
+
+// TestUnreadableCredentials: what is wrong with them is said, whatever the policy is.
+func TestUnreadableCredentials(t *testing.T) {
+	for _, policy := range []v1.PullPolicy{v1.PullAlways, v1.PullIfNotPresent, v1.PullNever} {
+		bad := errors.New("unexpected end of JSON input")
+		f, m := setUp(t, Options{Pulls: refuse{told: new([]string)}, Keyring: counting{n: new(int), err: bad}})
+		f.present["app:1"] = true
+		f.l.Root().Go("pull", func(ctx context.Context) {
+			if ref, msg, err := m.EnsureImageExists(ctx, Request{Ref: &v1.ObjectReference{}, Pod: pod("p"), Image: "app:1", Policy: policy}); ref != "" || msg != bad.Error() || !errors.Is(err, bad) {
+				t.Errorf("%s: %q %q %v", policy, ref, msg, err)
+			}
+		})
+		f.run(t, time.Minute)
+	}
 }

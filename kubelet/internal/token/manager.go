@@ -149,5 +149,6 @@ func key(namespace, name string, tr *authenticationv1.TokenRequest) string {
 	if tr.Spec.BoundObjectRef != nil {
 		ref = *tr.Spec.BoundObjectRef
 	}
-	return fmt.Sprintf("%q/%q/%q/%d/%q/%q/%q", name, namespace, strings.Join(tr.Spec.Audiences, ","), seconds, ref.Kind, ref.Name, ref.UID)
+	// The account's UID, if it is asked for: one that was made anew has other tokens.
+	return fmt.Sprintf("%q/%q/%q/%d/%q/%q/%q/%q", name, namespace, strings.Join(tr.Spec.Audiences, ","), seconds, ref.Kind, ref.Name, ref.UID, tr.UID)
 }

@@ -102,13 +102,14 @@ func TestKeys(t *testing.T) {
 		}
 		return out.Status.Token
 	}
-	a, b, c := request(3600), request(3600), request(7200)
+	a, b, c, anew := request(3600), request(3600), request(7200), request(3600)
 	b.Spec.BoundObjectRef.UID = "other"
-	if x, y, z := get(a), get(b), get(c); x == y || y == z || x == z || get(a) != x || get(b) != y {
-		t.Error(x, y, z)
+	anew.UID = "of an account that was made anew"
+	if x, y, z, n := get(a), get(b), get(c), get(anew); x == y || y == z || x == z || n == x || get(a) != x || get(b) != y || get(anew) != n {
+		t.Error(x, y, z, n)
 	}
 	m.DeleteServiceAccountToken("other")
-	if len(m.cache) != 2 {
+	if len(m.cache) != 3 {
 		t.Error(len(m.cache))
 	}
 }

@@ -8,6 +8,7 @@
 package pullmanager
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -113,14 +114,10 @@ func (m *Manager) RecordPullIntent(image string) error {
 }
 
 // RecordImagePulled notes that the image was pulled, as what the runtime calls
-// ref. secret is what it was pulled with; nil means that no credentials were
-// needed, or those of the node.
-func (m *Manager) RecordImagePulled(image, ref string, secret *kubeletconfig.ImagePullSecret) {
-	creds := kubeletconfig.ImagePullCredentials{NodePodsAccessible: true}
-	if secret != nil {
-		creds = kubeletconfig.ImagePullCredentials{KubernetesSecrets: []kubeletconfig.ImagePullSecret{*secret}}
-	}
-	m.record(image, ref, &creds)
+// ref, and what it was pulled with: one secret, one service account, or what all pods
+// of the node may use.
+func (m *Manager) RecordImagePulled(image, ref string, with *kubeletconfig.ImagePullCredentials) {
+	m.record(image, ref, with)
 	m.dropIntent(image)
 }
 
@@ -137,32 +134,33 @@ func (m *Manager) dropIntent(image string) {
 }
 
 // MustAttemptImagePull reports whether a pod has to pull an image that is there,
-// as ref, to show that it may use it. secrets gives the pod's pull secrets for
-// the image, if they are asked for.
-func (m *Manager) MustAttemptImagePull(image, ref string, secrets func() ([]kubeletconfig.ImagePullSecret, error)) bool {
+// as ref, to show that it may use it. credentials gives the pod's pull secrets for
+// the image, and the service account that a plugin got a token of, if they are asked
+// for; its error is returned.
+func (m *Manager) MustAttemptImagePull(image, ref string, credentials func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error)) (bool, error) {
 	if ref == "" {
-		return true
+		return true, nil
 	}
 	name := m.trimmed(image)
 	if !m.mustVerify(image, name, ref) {
-		return false
+		return false, nil
 	}
 	rec, err := m.read(ref)
 	if rec == nil || err != nil {
-		return true
+		return true, nil
 	}
 	creds, ok := rec.CredentialMapping[name]
 	switch {
 	case !ok:
-		return true
+		return true, nil
 	case creds.NodePodsAccessible:
-		return false
-	case len(creds.KubernetesSecrets) == 0:
-		return true
+		return false, nil
+	case len(creds.KubernetesSecrets)+len(creds.KubernetesServiceAccounts) == 0:
+		return true, nil
 	}
-	own, err := secrets()
+	own, account, err := credentials()
 	if err != nil {
-		return true
+		return true, err
 	}
 	for _, s := range own {
 		for _, known := range creds.KubernetesSecrets {
@@ -173,10 +171,10 @@ func (m *Manager) MustAttemptImagePull(image, ref string, secrets func() ([]kube
 			if known != s && len(creds.KubernetesSecrets) < maxSecrets {
 				m.record(image, ref, &kubeletconfig.ImagePullCredentials{KubernetesSecrets: []kubeletconfig.ImagePullSecret{s}})
 			}
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return account == nil || !slices.Contains(creds.KubernetesServiceAccounts, *account), nil
 }
 
 // mustVerify is the policy's word on an image.
@@ -232,6 +230,8 @@ func known(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePullC
 	}
 	return !slices.ContainsFunc(add.KubernetesSecrets, func(s kubeletconfig.ImagePullSecret) bool {
 		return !slices.Contains(old.KubernetesSecrets, s)
+	}) && !slices.ContainsFunc(add.KubernetesServiceAccounts, func(a kubeletconfig.ImagePullServiceAccount) bool {
+		return !slices.Contains(old.KubernetesServiceAccounts, a)
 	})
 }
 
@@ -252,6 +252,15 @@ func merged(old kubeletconfig.ImagePullCredentials, add *kubeletconfig.ImagePull
 		}
 	}
 	out.KubernetesSecrets = append(out.KubernetesSecrets, add.KubernetesSecrets...)
+	for _, a := range add.KubernetesServiceAccounts {
+		// Upstream sorts them, so that the file does not depend on who came first.
+		i, found := slices.BinarySearchFunc(out.KubernetesServiceAccounts, a, func(a, b kubeletconfig.ImagePullServiceAccount) int {
+			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		})
+		if !found {
+			out.KubernetesServiceAccounts = slices.Insert(slices.Clone(out.KubernetesServiceAccounts), i, a)
+		}
+	}
 	return out
 }
 

@@ -2,6 +2,7 @@ package pullmanager
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,13 +24,44 @@ func one(name, hash string) *kubeletconfig.ImagePullSecret {
 	return &kubeletconfig.ImagePullSecret{UID: "u" + name, Namespace: "ns", Name: name, CredentialHash: hash}
 }
 
-func having(list ...*kubeletconfig.ImagePullSecret) func() ([]kubeletconfig.ImagePullSecret, error) {
-	return func() (out []kubeletconfig.ImagePullSecret, err error) {
+type credentials func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error)
+
+func having(list ...*kubeletconfig.ImagePullSecret) credentials {
+	return func() (out []kubeletconfig.ImagePullSecret, _ *kubeletconfig.ImagePullServiceAccount, _ error) {
 		for _, s := range list {
 			out = append(out, *s)
 		}
-		return out, nil
+		return out, nil, nil
 	}
+}
+
+// being is a pod of a service account whose token a plugin got.
+func being(a kubeletconfig.ImagePullServiceAccount) credentials {
+	return func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error) {
+		return nil, &a, nil
+	}
+}
+
+func with(s *kubeletconfig.ImagePullSecret) *kubeletconfig.ImagePullCredentials {
+	return &kubeletconfig.ImagePullCredentials{KubernetesSecrets: []kubeletconfig.ImagePullSecret{*s}}
+}
+
+func account(name, uid string) kubeletconfig.ImagePullServiceAccount {
+	return kubeletconfig.ImagePullServiceAccount{UID: uid, Namespace: "ns", Name: name}
+}
+
+func as(list ...kubeletconfig.ImagePullServiceAccount) *kubeletconfig.ImagePullCredentials {
+	return &kubeletconfig.ImagePullCredentials{KubernetesServiceAccounts: list}
+}
+
+// must asks a manager, and fails if that fails.
+func must(t *testing.T, m *Manager, image, ref string, has credentials) bool {
+	t.Helper()
+	out, err := m.MustAttemptImagePull(image, ref, has)
+	if err != nil {
+		t.Errorf("%s: %v", image, err)
+	}
+	return out
 }
 
 func TestPolicies(t *testing.T) {
@@ -45,7 +77,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		m, _ := newManager(t, tc.policy)
 		for image, want := range map[string]bool{"free:1": tc.free, "quay.io/team/a/b@sha256:" + sum: tc.team, "quay.io/teams/a": tc.elswhere, "app": tc.preloaded} {
-			if got := m.MustAttemptImagePull(image, "ref", having()); got != want {
+			if got := must(t, m, image, "ref", having()); got != want {
 				t.Errorf("%s: %s: %t", tc.policy, image, got)
 			}
 		}
@@ -61,14 +93,14 @@ func TestPulledBySecret(t *testing.T) {
 	if err := m.RecordPullIntent("app:1"); err != nil {
 		t.Fatal(err)
 	}
-	if !m.MustAttemptImagePull("app:1", "ref", having(one("a", "x"))) {
+	if !must(t, m, "app:1", "ref", having(one("a", "x"))) {
 		t.Error("a pull is under way, and the image may be used")
 	}
-	m.RecordImagePulled("app:1", "ref", one("a", "x"))
+	m.RecordImagePulled("app:1", "ref", with(one("a", "x")))
 	for range 2 {
 		for _, tc := range []struct {
 			name, image string
-			has         func() ([]kubeletconfig.ImagePullSecret, error)
+			has         credentials
 			must        bool
 		}{
 			{"the secret", "app:1", having(one("a", "x")), false},
@@ -77,17 +109,66 @@ func TestPulledBySecret(t *testing.T) {
 			{"none", "app:1", having(), true},
 			{"another", "app:1", having(one("c", "z")), true},
 			{"another name of the image", "other:1", having(one("a", "x")), true},
-			{"unreadable", "app:1", func() ([]kubeletconfig.ImagePullSecret, error) { return nil, errors.New("bad") }, true},
+			{"a service account", "app:1", being(account("robot", "1")), true},
 		} {
-			if got := m.MustAttemptImagePull(tc.image, "ref", tc.has); got != tc.must {
+			if got := must(t, m, tc.image, "ref", tc.has); got != tc.must {
 				t.Errorf("%s: %t", tc.name, got)
 			}
 		}
 		m = restarted()
 	}
-	m.RecordImagePulled("app:1", "ref", nil)
-	if m.MustAttemptImagePull("app:1", "ref", having()) {
+	m.RecordImagePulled("app:1", "ref", &kubeletconfig.ImagePullCredentials{NodePodsAccessible: true})
+	if must(t, m, "app:1", "ref", having()) {
 		t.Error("pulled anonymously, and may not be used")
+	}
+}
+
+// TestUnreadable: the error of credentials is handed on.
+func TestUnreadable(t *testing.T) {
+	m, _ := newManager(t, kubeletconfig.NeverVerifyPreloadedImages)
+	m.RecordImagePulled("app:1", "ref", with(one("a", "x")))
+	bad := errors.New("bad")
+	if must, err := m.MustAttemptImagePull("app:1", "ref", func() ([]kubeletconfig.ImagePullSecret, *kubeletconfig.ImagePullServiceAccount, error) {
+		return nil, nil, bad
+	}); !must || !errors.Is(err, bad) {
+		t.Errorf("%t %v", must, err)
+	}
+}
+
+// TestPulledByServiceAccount: pods of the account may use the image, also under a new
+// kubelet, and nobody else; an account that was made anew is another one.
+func TestPulledByServiceAccount(t *testing.T) {
+	m, restarted := newManager(t, kubeletconfig.NeverVerifyPreloadedImages)
+	_ = m.RecordPullIntent("app:1")
+	m.RecordImagePulled("app:1", "ref", as(account("robot", "1")))
+	m.RecordImagePulled("app:1", "ref", as(account("cook", "3")))
+	m.RecordImagePulled("app:1", "ref", as(account("robot", "1")))
+	m.RecordImagePulled("app:1", "ref", with(one("a", "x")))
+	for range 2 {
+		for _, tc := range []struct {
+			name string
+			has  credentials
+			must bool
+		}{
+			{"the account", being(account("robot", "1")), false},
+			{"the second", being(account("cook", "3")), false},
+			{"made anew", being(account("robot", "2")), true},
+			{"another", being(account("other", "1")), true},
+			{"the secret", having(one("a", "x")), false},
+			{"nobody", having(), true},
+		} {
+			if got := must(t, m, "app:1", "ref", tc.has); got != tc.must {
+				t.Errorf("%s: %t", tc.name, got)
+			}
+		}
+		m = restarted()
+	}
+	rec, err := m.read("ref")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := rec.CredentialMapping["docker.io/library/app"]; !slices.Equal(got.KubernetesServiceAccounts, as(account("cook", "3"), account("robot", "1")).KubernetesServiceAccounts) || len(got.KubernetesSecrets) != 1 {
+		t.Errorf("recorded: %+v", got)
 	}
 }
 
@@ -99,7 +180,7 @@ func TestIntentsOfAFormerKubelet(t *testing.T) {
 	m.RecordImagePullFailed("failed:1")
 	m = restarted()
 	m.Initialize([]*runtimeapi.Image{{Id: "r", RepoTags: []string{"app:1"}}, {Id: "f", RepoTags: []string{"failed:1"}}})
-	if !m.MustAttemptImagePull("app:1", "r", having()) || m.MustAttemptImagePull("failed:1", "f", having()) {
+	if !must(t, m, "app:1", "r", having()) || must(t, m, "failed:1", "f", having()) {
 		t.Error("an image whose pull was under way counts as pulled, one whose pull failed does not")
 	}
 	if entries, _ := m.o.FS.ReadDir("/i/pulling"); len(entries) != 0 {
@@ -111,10 +192,10 @@ func TestPrune(t *testing.T) {
 	m, _ := newManager(t, kubeletconfig.NeverVerifyPreloadedImages)
 	for _, ref := range []string{"a", "b"} {
 		_ = m.RecordPullIntent(ref)
-		m.RecordImagePulled(ref, ref, one("a", "x"))
+		m.RecordImagePulled(ref, ref, with(one("a", "x")))
 	}
 	m.Prune([]string{"a"}, m.o.Now().Add(time.Minute))
-	if !m.MustAttemptImagePull("a", "a", having()) || m.MustAttemptImagePull("b", "b", having()) {
+	if !must(t, m, "a", "a", having()) || must(t, m, "b", "b", having()) {
 		t.Error("the record of an image that is gone stays, or the other goes")
 	}
 }
