@@ -44,6 +44,7 @@ import (
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/credentialprovider/plugin"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -103,6 +104,7 @@ type Client interface {
 	csi.Client
 	dra.Client
 	dra.SliceClient
+	plugin.ServiceAccounts
 }
 
 // Machine tells the facts of the machine. What it returns is shared and never
@@ -212,6 +214,10 @@ type Options struct {
 	PluginSockets pluginmanager.Sockets
 	// DRAPlugins are the machine's DRA drivers; nil: they are those that register.
 	DRAPlugins cm.DRAPlugins
+	// CredentialProviders are the image credential provider plugins, which
+	// CredentialPlugins runs; nil: there are none.
+	CredentialProviders *plugin.Config
+	CredentialPlugins   plugin.Runner
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
 	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:

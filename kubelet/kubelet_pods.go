@@ -13,6 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/credentialprovider/plugin"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -167,7 +168,18 @@ func (in *containerInputs) complete(o *kuberuntime.Options) {
 	}
 	// These are the places where upstream's pkg/credentialprovider looks, but for
 	// the working directory.
-	o.Images.Keyring = &credentialprovider.Provider{FS: b.fs, Paths: []string{path.Join(b.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
+	keyring := &credentialprovider.Provider{FS: b.fs, Paths: []string{path.Join(b.opts.RootDir, "config.json"), "/root/.docker/config.json", "/.docker/config.json"}}
+	if c := b.opts.CredentialProviders; c != nil {
+		po := plugin.Options{
+			Group: b.g, Loop: b.l, Config: c, Runner: b.opts.CredentialPlugins, Metrics: b.metrics, Log: b.log,
+			ServiceAccountTokens: b.settings.gates.Enabled(features.KubeletServiceAccountTokenForCredentialProviders),
+		}
+		if b.client != nil {
+			po.Accounts, po.Tokens = b.client, in.volumes.tokens
+		}
+		keyring.Plugins = plugin.New(po)
+	}
+	o.Images.Keyring = keyring
 	if b.settings.gates.Enabled(features.KubeletEnsureSecretPulledImages) {
 		o.Images.Pulls = in.pulls
 	} else {

@@ -401,6 +401,9 @@ func (h Host) state() *metrics.State {
 	if kl.opts.CgroupV1 {
 		s.CgroupVersion = 1
 	}
+	if c := kl.opts.CredentialProviders; c != nil {
+		s.CredentialProviderHash = c.Hash
+	}
 	if last := kl.pleg.LastRelist(); !last.IsZero() {
 		s.LastRelist = float64(last.UnixNano()) / 1e9
 	}

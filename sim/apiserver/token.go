@@ -11,6 +11,8 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -25,6 +27,18 @@ func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr 
 	srv := c.srv
 	return call(ctx, c, wire.Request{Verb: "create", Resource: "serviceaccounts/token", Namespace: namespace, Name: account}, func(*store.Store, time.Time) (*authenticationv1.TokenRequest, error) {
 		return srv.Tokens().Create(namespace, account, tr)
+	})
+}
+
+// GetServiceAccount returns a service account. Where every account is taken to exist
+// (see [Tokens.Create]) one that is not there has a name only. Errors: NotFound.
+func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
+	r := wire.Request{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name}
+	return call(ctx, c, r, func(s *store.Store, _ time.Time) (*v1.ServiceAccount, error) {
+		if s.Lookup(KindServiceAccount, namespace, name) == nil && !s.ServiceAccounts() {
+			return &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, nil
+		}
+		return as[*v1.ServiceAccount](s.Get(KindServiceAccount, namespace, name))
 	})
 }
 

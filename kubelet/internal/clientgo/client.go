@@ -234,6 +234,13 @@ func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount stri
 	})
 }
 
+// GetServiceAccount asks the API server. Errors: NotFound.
+func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*v1.ServiceAccount, error) {
+		return c.main.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
 // await is loop.Await for a call that returns an error only.
 func await(ctx context.Context, fn func(ctx context.Context) error) error {
 	_, err := loop.Await(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) })

@@ -39,6 +39,8 @@ const (
 	QOSReserved                            = "QOSReserved"
 	RestartAllContainersOnContainerExits   = "RestartAllContainersOnContainerExits"
 	RotateKubeletServerCertificate         = "RotateKubeletServerCertificate"
+
+	KubeletServiceAccountTokenForCredentialProviders = "KubeletServiceAccountTokenForCredentialProviders"
 )
 
 // The gates that stand for all of a stage.

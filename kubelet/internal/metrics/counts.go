@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // ensured is how it went when an image was asked for.
@@ -53,6 +54,25 @@ func (k *Kubelet) Ended(of ContainerType, code int32, reason string) {
 	k.ended[ended{of, code, reason}]++
 }
 
+// CredentialPlugin counts a run of an image credential provider plugin.
+func (k *Kubelet) CredentialPlugin(name string, took time.Duration, failed bool) {
+	if k == nil {
+		return
+	}
+	if k.credentialPlugins == nil {
+		k.credentialPlugins = map[string]*call{}
+	}
+	c := k.credentialPlugins[name]
+	if c == nil {
+		c = &call{}
+		k.credentialPlugins[name] = c
+	}
+	c.took.Observe(took.Seconds(), defaultBuckets)
+	if failed {
+		c.errors++
+	}
+}
+
 // OrphanFound counts a pod that only the runtime knew.
 func (k *Kubelet) OrphanFound() {
 	if k != nil {
@@ -98,6 +118,16 @@ func (k *Kubelet) labelled(b *builder, s *State) {
 	})
 	for _, e := range ends {
 		b.counter("kubelet_terminated_containers_total", k.ended[e], "container_type", string(e.of), "exit_code", strconv.Itoa(int(e.code)), "reason", e.reason)
+	}
+	for _, name := range sorted(k.credentialPlugins) {
+		c := k.credentialPlugins[name]
+		b.histogram("kubelet_credential_provider_plugin_duration", &c.took, defaultBuckets, 0, 0, "plugin_name", name)
+		if c.errors > 0 {
+			b.counter("kubelet_credential_provider_plugin_errors_total", uint64(c.errors), "plugin_name", name)
+		}
+	}
+	if s.CredentialProviderHash != "" {
+		b.gauge("kubelet_credential_provider_config_info", 1, "hash", s.CredentialProviderHash)
 	}
 	for _, config := range [...]string{"desired", "orphan", "runtime_only"} {
 		for _, lifecycle := range [...]string{"sync", "terminated", "terminating"} {

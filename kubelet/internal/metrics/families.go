@@ -41,6 +41,8 @@ type State struct {
 	Gates                                                              []Gate
 	// Claims is what there is in the volumes of claims, one of each.
 	Claims []statsapi.VolumeStats
+	// CredentialProviderHash is that of the plugins' configuration; "": there is none.
+	CredentialProviderHash string
 	// Started is when the kubelet did, in s since the Unix epoch.
 	Started float64
 }

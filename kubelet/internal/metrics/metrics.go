@@ -115,6 +115,8 @@ type Kubelet struct {
 	ensured    map[ensured]uint64
 	ended      map[ended]uint64
 	statusSync Histogram
+	// credentialPlugins are the runs of image credential provider plugins, by name.
+	credentialPlugins map[string]*call
 }
 
 // Counters need no label.

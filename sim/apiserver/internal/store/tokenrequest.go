@@ -34,7 +34,7 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 		}
 	}
 	account := s.Lookup(kinds.ServiceAccount, namespace, name)
-	if account == nil && s.plugins.ServiceAccounts() {
+	if account == nil && s.ServiceAccounts() {
 		return nil, nil, apierrors.NewNotFound(s.info(kinds.ServiceAccount).GroupResource(), name)
 	}
 	var uid types.UID
