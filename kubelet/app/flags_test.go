@@ -333,7 +333,6 @@ func TestIgnored(t *testing.T) {
 	}
 	want := []string{
 		"featureGates: AllAlpha=true,EventedPLEG=true has no effect: this kubelet has what is on by default",
-		"--image-credential-provider-config has no effect: image credential provider plugins are not run yet",
 		"--log-cadvisor-usage has no effect: there is no cAdvisor in this kubelet",
 		"--version: the node reports v1.36.3",
 	}

@@ -18,8 +18,6 @@ import (
 // warnings, so they say what is not there rather than which package.
 var ignoredFlags = []struct{ name, why string }{
 	{"runtime-cgroups", "there are no statistics of the runtime yet"},
-	{"image-credential-provider-config", "image credential provider plugins are not run yet"},
-	{"image-credential-provider-bin-dir", "image credential provider plugins are not run yet"},
 	{"experimental-mounter-path", "the system's mount is used"},
 	{"housekeeping-interval", "there is no cAdvisor in this kubelet"},
 }

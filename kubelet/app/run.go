@@ -102,6 +102,7 @@ func run(ctx context.Context, cl *commandLine, deps *Deps) error {
 		// Upstream sets kernel parameters unless it is told to protect them.
 		TuneKernel: cl.config.ProtectKernelDefaults, // only then: a kubelet that is tried out changes nothing for good
 	}
+	o.ImageCredentialProviderConfig, o.ImageCredentialProviderBinDir = cl.flags.CredentialProviderConfig, cl.flags.CredentialProviderBinDir
 	o.GC, o.AllocatableIgnoresEviction = cl.flags.gcPolicy(), cl.flags.AllocatableIgnoresEvictions
 	rotate, err := cl.connect(ctx, &o)
 	if err != nil {

@@ -29,10 +29,13 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet"
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/credentialprovider/plugin"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
+	"github.com/drydock-sim/drydock/kubelet/real/credentialprovider"
 	"github.com/drydock-sim/drydock/kubelet/real/cri"
 	"github.com/drydock-sim/drydock/kubelet/real/filesystem"
 	"github.com/drydock-sim/drydock/kubelet/real/iptables"
@@ -79,6 +82,10 @@ type Options struct {
 	// ContainerLogsDir is where the links to logs are made; "" means
 	// DefaultContainerLogsDir.
 	ContainerLogsDir string
+	// ImageCredentialProviderConfig and ImageCredentialProviderBinDir are
+	// --image-credential-provider-config and -bin-dir: a file or a directory, and where
+	// the plugins' programs are. Both "": there are none.
+	ImageCredentialProviderConfig, ImageCredentialProviderBinDir string
 	// TuneKernel has the kernel's settings be as a kubelet wants them, or with
 	// protectKernelDefaults checked only. Without it they are left alone.
 	TuneKernel bool
@@ -165,6 +172,10 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 	if o.Wrap != nil {
 		rt, im = o.Wrap(rt, im)
 	}
+	providers, err := o.credentialProviders()
+	if err != nil {
+		return err
+	}
 	if err := prepareDirs(o); err != nil {
 		return err
 	}
@@ -179,6 +190,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		NodeLabels: o.NodeLabels, RootDir: o.RootDir, ContainerLogsDir: o.ContainerLogsDir,
 		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
+		CredentialProviders: providers, CredentialPlugins: credentialprovider.Runner{BinDir: o.ImageCredentialProviderBinDir},
 		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.Unsupported,
 		Exit: func(err error) { exit = err; cancel(err) },
 	}
@@ -252,6 +264,23 @@ func keepIPTables(ctx context.Context, o *Options) (stop func()) {
 		cancel()
 		keeper.Wait()
 	}
+}
+
+// credentialProviders are the plugins that give credentials for images; nil: there are
+// none. Upstream ends with that error in its log.
+func (o *Options) credentialProviders() (*plugin.Config, error) {
+	if o.ImageCredentialProviderConfig == "" && o.ImageCredentialProviderBinDir == "" {
+		return nil, nil
+	}
+	gates, err := features.Resolve(o.Config.FeatureGates)
+	if err != nil {
+		return nil, err
+	}
+	c, err := credentialprovider.Load(o.ImageCredentialProviderConfig, o.ImageCredentialProviderBinDir, gates.Enabled(features.KubeletServiceAccountTokenForCredentialProviders))
+	if err != nil {
+		return nil, fmt.Errorf("failed to register CRI auth plugins: %w", err)
+	}
+	return c, nil
 }
 
 // newCgroups returns the pods' cgroups, or nil where the kubelet may not make
