@@ -87,6 +87,9 @@ type NodeOptions struct {
 	Certificates *Certificates
 	// Plugins, if not nil, has the machine host plugins: see Node.Plugins.
 	Plugins *plugins.Options
+	// CredentialProviders are the machine's image credential provider plugins; nil: it
+	// has none.
+	CredentialProviders *CredentialProviders
 	// Created, if not nil, is told on the node's loop of each container that a kubelet has
 	// made.
 	Created func(Created)
@@ -117,7 +120,9 @@ type Node struct {
 	rt     *fakecri.Runtime
 	told   map[string]bool // see warnOnce
 	client *apiserver.Client
-	config *kubeletconfig.KubeletConfiguration
+	// credentials runs the machine's image credential provider plugins; nil: it has none.
+	credentials *credentialPlugins
+	config      *kubeletconfig.KubeletConfiguration
 	// settings are those of config and the machine; nil: the kubelet works them out.
 	settings *kubelet.Settings
 
@@ -222,10 +227,14 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 }
 
 func newNode(c *Cluster, l *loop.Loop, opts *NodeOptions, config *kubeletconfig.KubeletConfiguration) *Node {
-	return &Node{
+	n := &Node{
 		name: opts.Name, labels: opts.Labels, host: opts.Host, cloud: opts.ExternalCloudProvider, restart: opts.KubeletRestart, looks: opts.Sampling,
 		cluster: c, l: l, rec: c.newRecorder(l, opts.Name), config: config, wanted: true,
 	}
+	if opts.CredentialProviders != nil {
+		n.credentials = &credentialPlugins{n, opts.CredentialProviders, map[string]int{}}
+	}
+	return n
 }
 
 // podCIDR is the prefix of the pods of the node with that index: a /24 of
@@ -362,6 +371,9 @@ func (n *Node) bringUp() {
 		opts.Log = func(format string, args ...any) {
 			n.rec.Record(trace.KindLog, "kubelet", strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 		}
+	}
+	if c := n.credentials; c != nil {
+		opts.CredentialProviders, opts.CredentialPlugins = c.of.config, c
 	}
 	opts.Exit = func(err error) { n.exited(g, err) }
 	n.client.SetLimits(float64(*n.config.KubeAPIQPS), int(n.config.KubeAPIBurst))

@@ -31,7 +31,6 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/credentialprovider/plugin"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/devicemanager"
-	"github.com/drydock-sim/drydock/kubelet/internal/features"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
 	"github.com/drydock-sim/drydock/kubelet/noeffect"
 	"github.com/drydock-sim/drydock/kubelet/real/cgroups"
@@ -272,11 +271,7 @@ func (o *Options) credentialProviders() (*plugin.Config, error) {
 	if o.ImageCredentialProviderConfig == "" && o.ImageCredentialProviderBinDir == "" {
 		return nil, nil
 	}
-	gates, err := features.Resolve(o.Config.FeatureGates)
-	if err != nil {
-		return nil, err
-	}
-	c, err := credentialprovider.Load(o.ImageCredentialProviderConfig, o.ImageCredentialProviderBinDir, gates.Enabled(features.KubeletServiceAccountTokenForCredentialProviders))
+	c, err := credentialprovider.Load(o.ImageCredentialProviderConfig, o.ImageCredentialProviderBinDir, o.Config.FeatureGates)
 	if err != nil {
 		return nil, fmt.Errorf("failed to register CRI auth plugins: %w", err)
 	}

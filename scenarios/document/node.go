@@ -63,6 +63,8 @@ type NodeGroup struct {
 	Devices []Devices `json:"devices,omitempty"`
 	// Drivers that run on the nodes.
 	Drivers []Driver `json:"drivers,omitempty"`
+	// Plugins that give the kubelets credentials for pulling images.
+	CredentialProviders []CredentialProvider `json:"credentialProviders,omitempty"`
 	// The container runtime.
 	Runtime Runtime `json:"runtime,omitempty"`
 	// Manifests of static pods that are there from the start: file name to manifest.
@@ -177,6 +179,7 @@ func (g *NodeGroup) Check(at decode.Place) {
 	g.checkTopology(at)
 	g.checkDevices(at.Field("devices"))
 	g.checkDrivers(at.Field("drivers"))
+	g.checkCredentialProviders(at.Field("credentialProviders"))
 	g.checkCapacity(at.Field("capacity"))
 	g.checkFilesystems(at)
 	g.checkMachine(at)

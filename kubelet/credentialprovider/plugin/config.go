@@ -8,8 +8,7 @@ import (
 
 	kubeletconfigv1 "k8s.io/kubelet/config/v1"
 	kubeletconfigv1alpha1 "k8s.io/kubelet/config/v1alpha1"
-	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
-)
+	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1")
 
 // Config is a CredentialProviderConfig that is valid. It is never written to, and may
 // be shared.
@@ -21,10 +20,9 @@ type Config struct {
 	codec *codec
 }
 
-// NewConfig judges a configuration. tokens is the feature gate
-// KubeletServiceAccountTokenForCredentialProviders. hash is Config.Hash.
-func NewConfig(c *kubeletconfigv1.CredentialProviderConfig, hash string, tokens bool) (*Config, error) {
-	if errs := Validate(c, tokens); len(errs) > 0 {
+// NewConfig judges a configuration as Validate does. hash is Config.Hash.
+func NewConfig(c *kubeletconfigv1.CredentialProviderConfig, hash string, gates map[string]bool) (*Config, error) {
+	if errs := Validate(c, gates); len(errs) > 0 {
 		return nil, fmt.Errorf("failed to validate credential provider config: %w", errs.ToAggregate())
 	}
 	codec, err := newCodec()

@@ -155,18 +155,18 @@ func TestValidate(t *testing.T) {
 	} {
 		c := &kubeletconfigv1.CredentialProviderConfig{Providers: []provider{valid("first"), valid("second")}}
 		tc.change(&c.Providers[1])
-		errs := Validate(c, true)
+		errs := Validate(c, nil)
 		switch {
 		case tc.want == "" && len(errs) > 0, tc.want != "" && (len(errs) != 1 || !strings.HasPrefix(errs[0].Error(), tc.want)):
 			t.Errorf("%s:\n%v, want\n%s", tc.name, errs, tc.want)
 		}
 	}
-	if _, err := NewConfig(&kubeletconfigv1.CredentialProviderConfig{}, "", true); err == nil || err.Error() != "failed to validate credential provider config: providers: Required value: at least 1 item in plugins is required" {
+	if _, err := NewConfig(&kubeletconfigv1.CredentialProviderConfig{}, "", nil); err == nil || err.Error() != "failed to validate credential provider config: providers: Required value: at least 1 item in plugins is required" {
 		t.Error(err)
 	}
 	c := &kubeletconfigv1.CredentialProviderConfig{Providers: []provider{valid("a")}}
 	c.Providers[0].TokenAttributes = attributes()
-	if errs := Validate(c, false); len(errs) != 1 || errs[0].Error() != "providers.tokenAttributes: Forbidden: tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled" {
-		t.Error(errs)
+	if _, err := NewConfig(c, "", map[string]bool{"KubeletServiceAccountTokenForCredentialProviders": false}); err == nil || err.Error() != "failed to validate credential provider config: providers.tokenAttributes: Forbidden: tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled" {
+		t.Error(err)
 	}
 }

@@ -42,7 +42,7 @@ type rig struct {
 
 func newRig(t *testing.T, change func(o *Options), providers ...kubeletconfigv1.CredentialProvider) *rig {
 	t.Helper()
-	c, err := NewConfig(&kubeletconfigv1.CredentialProviderConfig{Providers: providers}, "", true)
+	c, err := NewConfig(&kubeletconfigv1.CredentialProviderConfig{Providers: providers}, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,19 @@ import (
 	credentialproviderv1 "k8s.io/kubelet/pkg/apis/credentialprovider/v1"
 
 	"github.com/drydock-sim/drydock/kubelet/internal/credentialprovider"
+	"github.com/drydock-sim/drydock/kubelet/internal/features"
 )
 
-// Validate judges a configuration (validateCredentialProviderConfig). tokens is the
-// feature gate KubeletServiceAccountTokenForCredentialProviders. As upstream, the
-// errors' paths don't say which provider it is.
-func Validate(c *kubeletconfigv1.CredentialProviderConfig, tokens bool) field.ErrorList {
-	v := &validator{tokens: tokens, path: field.NewPath("providers")}
+// Validate judges a configuration for kubelets with those feature gates, of which
+// KubeletServiceAccountTokenForCredentialProviders counts
+// (validateCredentialProviderConfig). As upstream, the errors' paths don't say which
+// provider it is.
+func Validate(c *kubeletconfigv1.CredentialProviderConfig, gates map[string]bool) field.ErrorList {
+	on, err := features.Resolve(gates)
+	if err != nil {
+		return field.ErrorList{field.Invalid(field.NewPath("featureGates"), gates, err.Error())}
+	}
+	v := &validator{tokens: on.Enabled(features.KubeletServiceAccountTokenForCredentialProviders), path: field.NewPath("providers")}
 	if len(c.Providers) == 0 {
 		v.add(field.Required(v.path, "at least 1 item in plugins is required"))
 	}

@@ -183,7 +183,7 @@ func Warnings(m map[string]bool) []string {
 var used = []string{
 	ContainerStopSignals, CSIVolumeHealth, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
-	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits,
+	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits, KubeletServiceAccountTokenForCredentialProviders,
 }
 
 // Unused returns those settings of gates, as name=value and sorted, that differ

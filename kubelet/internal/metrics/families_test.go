@@ -2,11 +2,13 @@ package metrics
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +113,29 @@ func TestShapes(t *testing.T) {
 	}
 	compare("kubelet.txt", k.Gather(s), false)
 	compare("resource.txt", Resources(summary), true)
+}
+
+// TestCredentialPlugins counts runs of plugins by name (upstream's
+// pkg/credentialprovider/plugin/metrics.go; no recording has them).
+func TestCredentialPlugins(t *testing.T) {
+	k := &Kubelet{}
+	k.CredentialPlugin("login", 3*time.Second, false)
+	k.CredentialPlugin("login", time.Minute, true)
+	k.CredentialPlugin("other", 0, false)
+	var got []string
+	for _, f := range k.Gather(&State{CredentialProviderHash: "sha256:0"}) {
+		for _, m := range f.Metric {
+			if strings.HasPrefix(f.GetName(), "kubelet_credential_provider_") {
+				got = append(got, fmt.Sprintf("%s %s=%s %v %v %d", strings.TrimPrefix(f.GetName(), "kubelet_credential_provider_"), m.Label[0].GetName(), m.Label[0].GetValue(),
+					m.GetGauge().GetValue()+m.GetCounter().GetValue(), m.GetHistogram().GetSampleSum(), m.GetHistogram().GetSampleCount()))
+			}
+		}
+	}
+	want := []string{"config_info hash=sha256:0 1 0 0", "plugin_duration plugin_name=login 0 63 2", "plugin_duration plugin_name=other 0 0 1", "plugin_errors_total plugin_name=login 1 0 0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	(*Kubelet)(nil).CredentialPlugin("login", 0, true)
 }
 
 // TestClaims shows what there is in the volume of a claim, and its condition if that is known.

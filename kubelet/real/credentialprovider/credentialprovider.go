@@ -28,10 +28,9 @@ import (
 const pipeDelay = 2 * time.Second
 
 // Load reads a configuration, a file or a directory of them, and looks for the plugins'
-// programs in binDir. tokens is the feature gate
-// KubeletServiceAccountTokenForCredentialProviders. It fails where upstream's
+// programs in binDir. gates are those of plugin.NewConfig. It fails where upstream's
 // RegisterCredentialProviderPlugins does, in its order: so both paths are needed.
-func Load(config, binDir string, tokens bool) (*plugin.Config, error) {
+func Load(config, binDir string, gates map[string]bool) (*plugin.Config, error) {
 	if _, err := os.Stat(binDir); err != nil {
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("plugin binary directory %s did not exist", binDir)
@@ -46,7 +45,7 @@ func Load(config, binDir string, tokens bool) (*plugin.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := plugin.NewConfig(read, hash, tokens)
+	c, err := plugin.NewConfig(read, hash, gates)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestLoad(t *testing.T) {
 			}
 			return filepath.Join(dir, name)
 		}
-		c, err := Load(at(tc.config), at(tc.bin), true)
+		c, err := Load(at(tc.config), at(tc.bin), nil)
 		got := ""
 		if err != nil {
 			got = strings.ReplaceAll(err.Error(), dir, "DIR")

@@ -113,8 +113,13 @@ func (p *performance) addNodes() error {
 	images, programs := document.RuntimeImages(spec.Images), document.RuntimePrograms(spec.Programs)
 	for i := range spec.Nodes {
 		g := &spec.Nodes[i]
+		credentials, err := g.Credentials()
+		if err != nil {
+			return fmt.Errorf("nodes %s: %w", g.Name, err)
+		}
 		for _, name := range g.NodeNames() {
 			o := g.Options()
+			o.CredentialProviders = credentials
 			o.Name, o.KubeletRestart, o.Host = name, restart, stage{p, ""}.Host()
 			o.Runtime.Images, o.Runtime.Programs = images, programs
 			if _, err := p.cluster.AddNode(o); err != nil {
