@@ -8,7 +8,8 @@ import (
 
 	kubeletconfigv1 "k8s.io/kubelet/config/v1"
 	kubeletconfigv1alpha1 "k8s.io/kubelet/config/v1alpha1"
-	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1")
+	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
+)
 
 // Config is a CredentialProviderConfig that is valid. It is never written to, and may
 // be shared.
