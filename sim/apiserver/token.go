@@ -12,7 +12,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/ground/trace"
@@ -35,10 +34,7 @@ func (c *Client) CreateToken(ctx context.Context, namespace, account string, tr 
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
 	r := wire.Request{Verb: "get", Resource: "serviceaccounts", Namespace: namespace, Name: name}
 	return call(ctx, c, r, func(s *store.Store, _ time.Time) (*v1.ServiceAccount, error) {
-		if s.Lookup(KindServiceAccount, namespace, name) == nil && !s.ServiceAccounts() {
-			return &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, nil
-		}
-		return as[*v1.ServiceAccount](s.Get(KindServiceAccount, namespace, name))
+		return as[*v1.ServiceAccount](store.ServiceAccount(s, namespace, name))
 	})
 }
 

@@ -267,9 +267,6 @@ func (s *Store) UseTypes(t managedfields.TypeConverter) { s.plugins.UseTypes(t) 
 // UseServiceAccounts is that of the admission plugins.
 func (s *Store) UseServiceAccounts() { s.plugins.UseServiceAccounts() }
 
-// ServiceAccounts reports whether pods' accounts have to be there.
-func (s *Store) ServiceAccounts() bool { return s.plugins.ServiceAccounts() }
-
 // TaintNewNodes is that of the admission plugins.
 func (s *Store) TaintNewNodes() { s.plugins.TaintNewNodes() }
 

@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,6 +19,15 @@ import (
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/token"
 )
+
+// ServiceAccount returns a service account. Where each is taken to exist, as by
+// TokenRequest, one that is not there has a name only. Errors: NotFound.
+func ServiceAccount(s *Store, namespace, name string) (kind.Object, error) {
+	if s.Lookup(kinds.ServiceAccount, namespace, name) == nil && !s.plugins.ServiceAccounts() {
+		return &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, nil
+	}
+	return s.Get(kinds.ServiceAccount, namespace, name)
+}
 
 // TokenRequest checks a request for a token of an account and completes it, but for the
 // token, whose claims it returns beside (TokenREST of
@@ -34,7 +44,7 @@ func (s *Store) TokenRequest(now time.Time, namespace, name string, tr *authenti
 		}
 	}
 	account := s.Lookup(kinds.ServiceAccount, namespace, name)
-	if account == nil && s.ServiceAccounts() {
+	if account == nil && s.plugins.ServiceAccounts() {
 		return nil, nil, apierrors.NewNotFound(s.info(kinds.ServiceAccount).GroupResource(), name)
 	}
 	var uid types.UID
