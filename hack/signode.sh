@@ -11,6 +11,7 @@
 #                      this lists with the one of its version: test/e2e (by go test -c),
 #                      test/images/agnhost and test/images/nonewprivs (without cgo).
 #   IMAGE_SHELL=busybox  has busybox be the images' shell: one test goes by its words
+#   RIG=containerd2      has containerd 2.x, which image volumes want, in the place of Debian's
 #   PROCS=4            how many tests run at once
 #   SIGNODE_KEEP=DIR   keeps the logs and the report (junit)
 #
@@ -50,7 +51,7 @@ if [ -z "${SIGNODE_INSIDE:-}" ]; then
 	fi
 	(cd "$repo" && go build -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo) || exit 1
 	dir=$(mktemp -d /tmp/signode.XXXXXX) || exit 1
-	SIGNODE_INSIDE=$dir "$here/containerd.sh" run "$dir/rig" -- "$0" "$focus"
+	SIGNODE_INSIDE=$dir "$here/${RIG:-containerd}.sh" run "$dir/rig" -- "$0" "$focus"
 	code=$?
 	[ -z "${SIGNODE_KEEP:-}" ] || { mkdir -p "$SIGNODE_KEEP" && cp -r "$dir"/*.log "$SIGNODE_KEEP"/ && cp -r "$dir/report" "$SIGNODE_KEEP"/ 2>/dev/null; }
 	rm -rf --one-file-system "$dir"

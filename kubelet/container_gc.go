@@ -8,6 +8,7 @@ import (
 
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/tracing"
 )
 
 // removalCounter counts the attempts to remove something from the runtime.
@@ -51,7 +52,7 @@ func newContainerGC(b *base, known *knownPods, runtime *kuberuntime.Manager, rem
 }
 
 func (gc *containerGC) collect(ctx context.Context, allSourcesReady, all bool) (err error) {
-	span(ctx, gc.opts.Tracer, "Containers/GarbageCollect", func(ctx context.Context) {
+	tracing.Span(ctx, gc.opts.Tracer, "Containers/GarbageCollect", func(ctx context.Context) {
 		err = gc.runtime.GarbageCollect(ctx, gc.gcPolicy(), allSourcesReady, all)
 	})
 	return err

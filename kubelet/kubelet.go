@@ -60,6 +60,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/runtimeclass"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
+	"github.com/drydock-sim/drydock/kubelet/internal/tracing"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume/csi"
 	"github.com/drydock-sim/drydock/kubelet/internal/volumemanager"
@@ -189,7 +190,7 @@ type Options struct {
 	// Log takes the log lines; nil means that none are made.
 	Log func(format string, args ...any)
 	// Tracer is told of syncs and garbage collections as spans; nil: nobody is.
-	Tracer Tracer
+	Tracer tracing.Tracer
 	// CgroupV1 says that the machine's cgroups are those of v1, of which the
 	// kubelet warns.
 	CgroupV1 bool

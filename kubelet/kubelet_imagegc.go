@@ -16,6 +16,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/images"
 	"github.com/drydock-sim/drydock/kubelet/internal/images/pullmanager"
 	"github.com/drydock-sim/drydock/kubelet/internal/kuberuntime"
+	"github.com/drydock-sim/drydock/kubelet/internal/tracing"
 	"github.com/drydock-sim/drydock/kubelet/stats"
 )
 
@@ -80,7 +81,7 @@ func (b *base) startImageGC(ctx context.Context, gc *images.GCManager) {
 	}
 	var first loop.Event
 	b.g.Until("image-gc", imageGCPeriod, 0, func(ctx context.Context) {
-		span(ctx, b.opts.Tracer, "Images/GarbageCollect", gc.Collect)
+		tracing.Span(ctx, b.opts.Tracer, "Images/GarbageCollect", gc.Collect)
 		if !first.Fired() {
 			first.Fire()
 		}

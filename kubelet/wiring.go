@@ -23,6 +23,7 @@ import (
 	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
 	"github.com/drydock-sim/drydock/kubelet/internal/podworkers"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
+	"github.com/drydock-sim/drydock/kubelet/internal/tracing"
 	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/queue"
 	"github.com/drydock-sim/drydock/kubelet/record"
@@ -160,7 +161,7 @@ func (kl *Kubelet) makeSyncer() {
 	}
 	kl.workers.Syncer = kl.syncer
 	if kl.opts.Tracer != nil {
-		kl.workers.Syncer = traced{kl.syncer, kl.opts.Tracer}
+		kl.workers.Syncer = tracing.Syncer(kl.syncer, kl.opts.Tracer)
 	}
 }
 

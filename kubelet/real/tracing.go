@@ -40,7 +40,7 @@ func newTracer(cfg *kubeletconfig.KubeletConfiguration, node string) (_ *tracer,
 	return &tracer{p, p.Tracer("k8s.io/kubernetes/pkg/kubelet")}, flush, nil
 }
 
-// tracer is kubelet.Tracer. Starting and ending a span blocks nobody: spans are sent in batches on
+// tracer is the Tracer of kubelet/internal/tracing. Starting and ending a span blocks nobody: spans are sent in batches on
 // a goroutine of the library's.
 type tracer struct {
 	provider trace.TracerProvider

@@ -1,4 +1,6 @@
-package kubelet
+// Package tracing has what a kubelet does be spans of a tracing system, which is told of them by a
+// Tracer: OpenTelemetry on machines, none in simulations.
+package tracing
 
 import (
 	"context"
@@ -18,7 +20,9 @@ type Tracer interface {
 	Start(ctx context.Context, name string, pod *v1.Pod, update string) (context.Context, func(error))
 }
 
-// traced has what workers do with their pods be spans.
+// Syncer has what workers do with their pods be spans.
+func Syncer(s podworkers.Syncer, t Tracer) podworkers.Syncer { return traced{s, t} }
+
 type traced struct {
 	podworkers.Syncer
 	tracer Tracer
@@ -45,8 +49,8 @@ func (t traced) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, runtime *kub
 	return err
 }
 
-// span has fn be a span that is no pod's, if anybody is told of spans.
-func span(ctx context.Context, t Tracer, name string, fn func(ctx context.Context)) {
+// Span has fn be a span that is no pod's; t may be nil.
+func Span(ctx context.Context, t Tracer, name string, fn func(ctx context.Context)) {
 	if t == nil {
 		fn(ctx)
 		return
