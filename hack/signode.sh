@@ -4,16 +4,16 @@
 #
 #   hack/signode.sh [FOCUS]
 #
-#   FOCUS              a regular expression of the tests to run; all of sig-node's by default
-#   KUBERNETES=DIR     has kube-apiserver, kube-controller-manager, kube-scheduler, etcd, e2e.test,
-#                      agnhost and nnp, built. All but etcd (go.etcd.io/etcd/server/v3) come from a
-#                      module that requires k8s.io/kubernetes and replaces each k8s.io module that
-#                      this lists with the one of its version: test/e2e (by go test -c),
-#                      test/images/agnhost and test/images/nonewprivs (without cgo).
+#   FOCUS                a regular expression of the tests to run; all of sig-node's by default
+#   KUBERNETES=DIR       has kube-apiserver, kube-controller-manager, kube-scheduler, etcd, e2e.test,
+#                        agnhost and nnp, built. All but etcd (go.etcd.io/etcd/server/v3) come from a
+#                        module that requires k8s.io/kubernetes and replaces each k8s.io module that
+#                        this lists with the one of its version: test/e2e (by go test -c),
+#                        test/images/agnhost and test/images/nonewprivs (without cgo).
 #   IMAGE_SHELL=busybox  has busybox be the images' shell: one test goes by its words
 #   RIG=containerd2      has containerd 2.x, which image volumes want, in the place of Debian's
-#   PROCS=4            how many tests run at once
-#   SIGNODE_KEEP=DIR   keeps the logs and the report (junit)
+#   PROCS=4              how many tests run at once
+#   SIGNODE_KEEP=DIR     keeps the logs and the report (junit)
 #
 # The tests' images are made here under the names that they ask for: agnhost's program, Debian's
 # busybox and, as their shell, Debian's bash (busybox's of 1.35 keeps variables from commands whose
@@ -21,7 +21,8 @@
 # nginx is busybox's httpd, pause is agnhost's, curl is wget.
 #
 # Exit code 0: passed; 1: it did not; 77: it can't run here. It wants root, kubectl, jq, openssl,
-# busybox-static and bash-static. The kubelet's root directory is /var/lib/kubelet, which must be free of mounts.
+# busybox-static and bash-static. The kubelet's root directory is /var/lib/kubelet, which must be free
+# of mounts.
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
