@@ -93,7 +93,7 @@ elision: elision-checked ## the library with nothing left out, and with a look a
 
 elision-checked: ## the second half of that, which CI runs
 	$(GO) run ./cmd/drydock run --check-elision $(LIBRARY)
-	$(GO) test ./sim -run RandomLifecycles -lifecycle.seeds 60 -lifecycle.check 1
+	$(GO) test ./sim -run RandomLifecycles -lifecycle.seeds 40 -lifecycle.check 1
 
 bumps: ## remove each call that tells elision of a change, and say who misses it; half an hour
 	$(GO) run ./hack/bumps
