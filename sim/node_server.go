@@ -3,9 +3,11 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -56,8 +58,11 @@ func (n *Node) Serve(w http.ResponseWriter, r *http.Request, streams server.Stre
 // errNoKubelet is what who asks a node without a kubelet gets.
 var errNoKubelet = errors.New("connect: connection refused")
 
+// internalError is the alert of that name (RFC 8446, 6).
+const internalError = tls.AlertError(80)
+
 // errNoCertificate is what who asks a kubelet gets that has no certificate to serve with.
-var errNoCertificate = errors.New("remote error: tls: internal error")
+var errNoCertificate = &net.OpError{Op: "remote error", Err: internalError}
 
 // nodeLogReader reads the logs of containers from the node's files, as the CRI has
 // them (k8s.io/cri-client's logs, which reads the machine's).

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -111,6 +112,10 @@ func toNode(req *http.Request, u *url.URL) *http.Request {
 
 // unreachable is the API server's error when it can't get to a kubelet.
 func unreachable(node string, u *url.URL, err error) *apierrors.StatusError {
+	var alert tls.AlertError
+	if errors.As(err, &alert) { // it was there, and hung up
+		return apierrors.NewInternalError(fmt.Errorf("Get %q: %w", "https://"+node+":10250"+u.String(), err))
+	}
 	return apierrors.NewInternalError(fmt.Errorf("Get %q: dial tcp %s:10250: %w", "https://"+node+":10250"+u.String(), node, err))
 }
 
