@@ -212,7 +212,7 @@ func (n *nodeReporter) initializeCSINode(ctx context.Context) {
 func (n *nodeReporter) nodeSources(ev *eviction.Manager, shutdown *nodeshutdown.Manager, volumes *podVolumes) nodestatus.Sources {
 	machine := n.machine()
 	return nodestatus.Sources{
-		Addresses: n.own.Set,
+		Addresses: n.own.Of,
 		Machine:   func() *nodestatus.Machine { return machine },
 		Resources: n.nodeResources,
 		RuntimeVersion: func(ctx context.Context) (string, error) {

@@ -57,40 +57,40 @@ type Addresses struct {
 	last []v1.NodeAddress
 }
 
-// Set gives a node its addresses, and with an external cloud provider the
-// annotation that tells it --node-ip. The node's struct is the caller's own, its
-// lists and maps are shared. On an error addresses stay as they are.
-func (a *Addresses) Set(ctx context.Context, node *v1.Node) error {
+// Of returns the addresses of a node that has some and annotations, and what its annotations
+// become: with an external cloud provider one tells it --node-ip. What it is given is shared, and
+// returned where nothing changes. On an error addresses are as they were.
+func (a *Addresses) Of(ctx context.Context, node string, have []v1.NodeAddress, annotations map[string]string) ([]v1.NodeAddress, map[string]string, error) {
 	if a.Finder != nil {
 		for i, name := range [...]string{"nodeIP", "secondaryNodeIP"} {
 			if ip := a.specified(i); ip != nil {
 				if err := a.Finder.ValidateNodeIP(ctx, ip); err != nil {
-					return fmt.Errorf("failed to validate %s: %w", name, err)
+					return have, annotations, fmt.Errorf("failed to validate %s: %w", name, err)
 				}
 			}
 		}
 	}
-	a.annotate(node)
-	if a.External && len(node.Status.Addresses) > 0 {
-		return nil
+	annotations = a.annotated(annotations)
+	if a.External && len(have) > 0 {
+		return have, annotations, nil
 	}
 	if a.Finder != nil && len(a.given()) == 0 && !a.waits() {
-		ip, err := a.find(ctx, node.Name)
+		ip, err := a.find(ctx, node)
 		if ip == nil {
-			return fmt.Errorf("can't get ip address of node %s. error: %w", node.Name, err)
+			return have, annotations, fmt.Errorf("can't get ip address of node %s. error: %w", node, err)
 		}
 		if list := a.list(ip.String()); !slices.Equal(list, a.last) {
 			a.last = list
 		}
 	}
-	if list := a.Known(); !slices.Equal(list, node.Status.Addresses) {
-		node.Status.Addresses = list
+	if list := a.Known(); !slices.Equal(list, have) {
+		have = list
 	}
-	return nil
+	return have, annotations, nil
 }
 
 // Known are the addresses that the kubelet itself would give the node, without
-// looking for them: those of the last Set, or what it was given. Shared.
+// looking for them: those of the last Of, or what it was given. Shared.
 func (a *Addresses) Known() []v1.NodeAddress {
 	if a.last == nil {
 		ips := a.given()
@@ -138,9 +138,9 @@ func (a *Addresses) given() []string {
 	return out
 }
 
-// annotate tells an external cloud provider which addresses the node was given, and
+// annotated tells an external cloud provider which addresses the node was given, and
 // takes away what told another.
-func (a *Addresses) annotate(node *v1.Node) {
+func (a *Addresses) annotated(had map[string]string) map[string]string {
 	want := ""
 	if ip := a.specified(0); a.External && ip != nil {
 		want = ip.String()
@@ -148,18 +148,18 @@ func (a *Addresses) annotate(node *v1.Node) {
 			want += "," + second.String()
 		}
 	}
-	have, had := node.Annotations[providedNodeIPAnnotation]
-	if have == want && had == (want != "") {
-		return
+	have, ok := had[providedNodeIPAnnotation]
+	if have == want && ok == (want != "") {
+		return had
 	}
-	annotations := make(map[string]string, len(node.Annotations)+1)
-	maps.Copy(annotations, node.Annotations)
+	out := make(map[string]string, len(had)+1)
+	maps.Copy(out, had)
 	if want != "" {
-		annotations[providedNodeIPAnnotation] = want
+		out[providedNodeIPAnnotation] = want
 	} else {
-		delete(annotations, providedNodeIPAnnotation)
+		delete(out, providedNodeIPAnnotation)
 	}
-	node.Annotations = annotations
+	return out
 }
 
 // find looks for the node's address where --node-ip gives none: its name, if that is

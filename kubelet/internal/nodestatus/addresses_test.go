@@ -61,6 +61,13 @@ func addressesOf(node *v1.Node) string {
 	return text
 }
 
+// give gives a node what Of returns.
+func give(t *testing.T, a *Addresses, node *v1.Node) (err error) {
+	t.Helper()
+	node.Status.Addresses, node.Annotations, err = a.Of(t.Context(), node.Name, node.Status.Addresses, node.Annotations)
+	return err
+}
+
 // TestAddresses are the addresses of a node for each way of saying what they are.
 func TestAddresses(t *testing.T) {
 	const both = "10.0.0.1 10.0.0.2 fd00::1"
@@ -118,7 +125,7 @@ func TestAddresses(t *testing.T) {
 			a.NodeIPs = parse(strings.Split(tc.nodeIP, ",")...)
 		}
 		was := node.Annotations
-		err := a.Set(t.Context(), node)
+		err := give(t, &a, node)
 		if text := addressesOf(node); text != tc.want || tc.err == "" && err != nil || tc.err != "" && (err == nil || err.Error() != tc.err) {
 			t.Errorf("%s: %q, %v\nwant %q, %s", tc.name, text, err, tc.want, tc.err)
 		}
@@ -136,7 +143,7 @@ func TestAddressesChange(t *testing.T) {
 	var node v1.Node
 	set := func() string {
 		t.Helper()
-		if err := a.Set(t.Context(), &node); err != nil {
+		if err := give(t, &a, &node); err != nil {
 			t.Fatal(err)
 		}
 		return addressesOf(&node)
@@ -159,7 +166,7 @@ func TestAddressesChange(t *testing.T) {
 func TestAddressesAreTold(t *testing.T) {
 	w := newWorld(t)
 	h := &host{interfaces: "10.0.0.1 10.0.0.2", v4: "10.0.0.1"}
-	w.opts.Sources.Addresses = (&Addresses{Hostname: "n", Finder: h}).Set
+	w.opts.Sources.Addresses = (&Addresses{Hostname: "n", Finder: h}).Of
 	New(w.opts).Start(w.l.NewGroup("kubelet")) // on the wall clock nothing is elided
 	w.run(t, 30*time.Second)
 	w.take()
@@ -189,7 +196,7 @@ func TestKnownAddresses(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 		var node v1.Node
-		if err := tc.a.Set(t.Context(), &node); err != nil || len(node.Status.Addresses) == 0 || &node.Status.Addresses[0] != &tc.a.Known()[0] {
+		if err := give(t, &tc.a, &node); err != nil || len(node.Status.Addresses) == 0 || &node.Status.Addresses[0] != &tc.a.Known()[0] {
 			t.Errorf("%s: a new node has %v, %v", tc.name, node.Status.Addresses, err)
 		}
 	}

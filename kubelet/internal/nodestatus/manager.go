@@ -66,9 +66,9 @@ type Image struct {
 // Sources are where the status comes from. Functions must not wait unless they
 // take a context. A nil function means that there is none of it.
 type Sources struct {
-	// Addresses gives the node its addresses, as Addresses.Set does. What it gives
-	// must follow from the node alone if updates are elided.
-	Addresses func(ctx context.Context, node *v1.Node) error
+	// Addresses returns the node's addresses and annotations, as Addresses.Of does. What
+	// it returns must follow from its arguments alone if updates are elided.
+	Addresses func(ctx context.Context, node string, have []v1.NodeAddress, annotations map[string]string) ([]v1.NodeAddress, map[string]string, error)
 	Machine   func() *Machine
 	Resources func() *Resources
 	// RuntimeVersion makes the CRI Version call; it returns the version

@@ -117,7 +117,7 @@ func newWorld(t testing.TB) *world {
 		Loop: l, Client: w, Recorder: w, NodeName: "n", Register: true, Annotations: Annotations(true), Port: 10250,
 		RuntimeName: "containerd", KubeletVersion: "v1.36.3", Labels: map[string]string{"zone": "a"}, DeclaredFeatures: []string{"F"},
 		Sources: Sources{
-			Addresses:      (&Addresses{Hostname: "n", Address: "10.0.0.9"}).Set,
+			Addresses:      (&Addresses{Hostname: "n", Address: "10.0.0.9"}).Of,
 			Machine:        func() *Machine { return w.machine },
 			Resources:      func() *Resources { return w.resources },
 			RuntimeVersion: func(context.Context) (string, error) { w.versions++; return "v2.4.2", nil },

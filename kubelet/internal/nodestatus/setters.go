@@ -63,7 +63,9 @@ func (m *Manager) set(ctx context.Context, node *v1.Node) {
 	s := &m.opts.Sources
 	st := &node.Status
 	if s.Addresses != nil {
-		if err := s.Addresses(ctx, node); err != nil {
+		// The node itself is not handed out: it stays on the stack.
+		var err error
+		if st.Addresses, node.Annotations, err = s.Addresses(ctx, node.Name, st.Addresses, node.Annotations); err != nil {
 			m.log("failed to set node addresses: %v", err)
 		}
 	}
