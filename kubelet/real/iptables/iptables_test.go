@@ -30,12 +30,22 @@ func (c code) ExitStatus() int { return int(c) }
 
 // fake are tables in memory: chains by "table chain", each with its rules.
 type fake struct {
+	mu     sync.Mutex // the test changes tables beside the keeper
 	chains map[string][]string
 	// fail are errors by "verb table".
 	fail map[string]error
 }
 
+// change changes the tables.
+func (f *fake) change(fn func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fn()
+}
+
 func (f *fake) ChainExists(table, chain string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.fail["exists "+table]; err != nil {
 		return false, err
 	}
@@ -44,10 +54,12 @@ func (f *fake) ChainExists(table, chain string) (bool, error) {
 }
 
 func (f *fake) NewChain(table, chain string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.fail["new "+table]; err != nil {
 		return err
 	}
-	if ok, _ := f.ChainExists(table, chain); ok {
+	if _, ok := f.chains[table+" "+chain]; ok {
 		return code(exitOther)
 	}
 	f.chains[table+" "+chain] = nil
@@ -63,6 +75,8 @@ func (f *fake) AppendUnique(table, chain string, rule ...string) error {
 }
 
 func (f *fake) add(table, chain string, rule []string, how func([]string, string) []string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.fail["add "+table]; err != nil {
 		return err
 	}
@@ -74,6 +88,8 @@ func (f *fake) add(table, chain string, rule []string, how func([]string, string
 }
 
 func (f *fake) has() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var out []string
 	for key, rules := range f.chains {
 		out = append(out, strings.Join(append([]string{key}, rules...), ": "))
@@ -119,19 +135,23 @@ func TestKept(t *testing.T) {
 				t.Errorf("%s, at first:\n%s\nwant\n%s", protocol, got, want)
 			}
 			time.Sleep(10*time.Minute + 30*time.Second) // between two looks
-			if protocol == "IPv4" {                     // somebody else's rule comes first, and one is lost
-				f.chains["filter INPUT"] = []string{"-j OTHERS"}
-			}
-			delete(f.chains, "mangle KUBE-KUBELET-CANARY") // a flush begins
-			time.Sleep(31*time.Second + 50*time.Millisecond)
-			if _, ok := f.chains["mangle KUBE-KUBELET-CANARY"]; ok {
-				t.Errorf("%s: made in the middle of a flush", protocol)
-			}
-			for key := range f.chains {
-				if key != "filter INPUT" {
-					delete(f.chains, key)
+			f.change(func() {
+				if protocol == "IPv4" { // somebody else's rule comes first, and one is lost
+					f.chains["filter INPUT"] = []string{"-j OTHERS"}
 				}
-			}
+				delete(f.chains, "mangle KUBE-KUBELET-CANARY") // a flush begins
+			})
+			time.Sleep(31*time.Second + 50*time.Millisecond)
+			f.change(func() {
+				if _, ok := f.chains["mangle KUBE-KUBELET-CANARY"]; ok {
+					t.Errorf("%s: made in the middle of a flush", protocol)
+				}
+				for key := range f.chains {
+					if key != "filter INPUT" {
+						delete(f.chains, key)
+					}
+				}
+			})
 			time.Sleep(time.Second)
 			if got, want := f.has(), strings.ReplaceAll(want, "INPUT: -j KUBE-FIREWALL", "INPUT: -j KUBE-FIREWALL: -j OTHERS"); got != want {
 				t.Errorf("%s, after a flush:\n%s\nwant\n%s", protocol, got, want)
@@ -159,21 +179,21 @@ func TestTroubles(t *testing.T) {
 				"0s Failed to initialize iptables rules; some functionality may be missing. protocol=\"IPv4\""},
 		{"no canary at first", map[string]error{"new nat": code(4)}, func(f *fake) {
 			time.Sleep(90 * time.Second)
-			f.fail = nil
+			f.change(func() { f.fail = nil })
 			time.Sleep(10 * time.Minute)
 		}, "0s Initialized iptables rules. protocol=\"IPv4\"\n" +
 			"0s Could not set up iptables canary table=\"nat\" chain=\"KUBE-KUBELET-CANARY\": error creating chain \"KUBE-KUBELET-CANARY\": exit status 4\n" +
 			"1m0s Could not set up iptables canary table=\"nat\" chain=\"KUBE-KUBELET-CANARY\": error creating chain \"KUBE-KUBELET-CANARY\": exit status 4"},
 		{"somebody holds the lock", nil, func(f *fake) {
-			f.fail = map[string]error{"exists mangle": code(4)}
+			f.change(func() { f.fail = map[string]error{"exists mangle": code(4)} })
 			time.Sleep(10 * time.Minute)
 		}, "0s Initialized iptables rules. protocol=\"IPv4\""},
 		{"only one table is flushed", nil, func(f *fake) {
-			delete(f.chains, "mangle KUBE-KUBELET-CANARY")
+			f.change(func() { delete(f.chains, "mangle KUBE-KUBELET-CANARY") })
 			time.Sleep(90 * time.Second)
 		}, "0s Initialized iptables rules. protocol=\"IPv4\"\n1m5s Inconsistent iptables state detected protocol=\"IPv4\"\n1m5s Reloading after iptables flush protocol=\"IPv4\""},
 		{"no way to tell", nil, func(f *fake) {
-			f.fail = map[string]error{"exists mangle": errors.New("no such program")}
+			f.change(func() { f.fail = map[string]error{"exists mangle": errors.New("no such program")} })
 			time.Sleep(90 * time.Second)
 		}, "0s Initialized iptables rules. protocol=\"IPv4\"\n1m5s Inconsistent iptables state detected protocol=\"IPv4\"\n1m5s Reloading after iptables flush protocol=\"IPv4\""},
 	} {
