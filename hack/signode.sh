@@ -104,7 +104,9 @@ for i in $(named nonroot); do made "$i" '{"Cmd": ["sh"], "User": "1234"}'; done
 # --- the cluster
 
 . "$here/controlplane.sh"
-trap 'for p in approve kubelet scheduler kcm; do stop $p; done; sleep 2; for p in api etcd; do stop $p -KILL; done; sleep 1' EXIT
+# Pods of tests that failed are still there: what is mounted for them must not be.
+unmount() { awk -v d="$root/" 'index($5, d) == 1 { print $5 }' /proc/self/mountinfo | sort -r | while read -r m; do umount "$m"; done; }
+trap 'for p in approve kubelet scheduler kcm; do stop $p; done; sleep 2; unmount; for p in api etcd; do stop $p -KILL; done; sleep 1' EXIT
 start scheduler "$KUBERNETES/kube-scheduler" --kubeconfig "$KUBECONFIG" --leader-elect=false --bind-address 127.0.0.1 --secure-port 16445
 cat >config.yaml <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
