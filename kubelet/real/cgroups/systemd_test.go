@@ -3,13 +3,11 @@
 package cgroups
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -23,39 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/kubelet/cm"
+	"github.com/drydock-sim/drydock/kubelet/real/internal/dbustest"
 )
-
-// privateBus starts a message bus of its own.
-func privateBus(t *testing.T) func() (*dbus.Conn, error) {
-	t.Helper()
-	daemon, err := exec.LookPath("dbus-daemon")
-	if err != nil {
-		t.Skip("there is no dbus-daemon")
-	}
-	conf := filepath.Join(t.TempDir(), "bus.conf")
-	text := `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(daemon, "--nofork", "--print-address", "--config-file="+conf)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the bus does not tell its address: %v", err)
-	}
-	return func() (*dbus.Conn, error) { return dbus.Connect(strings.TrimSpace(address)) }
-}
 
 // fakeSystemd is systemd on the bus. It notes what it is asked, and makes no cgroup: the driver
 // writes those too.
@@ -156,7 +123,7 @@ func (f *fakeSystemd) StopUnit(unit, mode string) (dbus.ObjectPath, *dbus.Error)
 
 // TestSystemdDriver makes, changes and removes a pod's slice by a scripted systemd.
 func TestSystemdDriver(t *testing.T) {
-	connect := privateBus(t)
+	connect, _ := dbustest.PrivateBus(t)
 	root := fmt.Sprintf("/drydocktest%d", os.Getpid())
 	files, err := New(Options{Root: root, PodPids: 100, Connect: connect})
 	if err != nil {

@@ -3,12 +3,10 @@
 package logind
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,44 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/real/internal/dbustest"
 )
-
-// privateBus starts a message bus of its own.
-func privateBus(t *testing.T) (connect func() (*dbus.Conn, error), kill func()) {
-	t.Helper()
-	daemon, err := exec.LookPath("dbus-daemon")
-	if err != nil {
-		t.Skip("there is no dbus-daemon")
-	}
-	conf := filepath.Join(t.TempDir(), "bus.conf")
-	text := `<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>`
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(daemon, "--nofork", "--print-address", "--config-file="+conf)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killed := false
-	kill = func() {
-		if !killed {
-			killed = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-	}
-	t.Cleanup(kill)
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the bus does not tell its address: %v", err)
-	}
-	return func() (*dbus.Conn, error) { return dbus.Connect(strings.TrimSpace(address)) }, kill
-}
 
 // fakeLogind is logind and systemd on the bus.
 type fakeLogind struct {
@@ -154,7 +116,7 @@ func onLoop(t *testing.T, o Options, fn func(ctx context.Context, d *Logind)) {
 }
 
 func TestLogind(t *testing.T) {
-	connect, kill := privateBus(t)
+	connect, kill := dbustest.PrivateBus(t)
 	f := startLogind(t, connect, uint64(5000000), false)
 	conf := filepath.Join(t.TempDir(), "logind.conf.d")
 	onLoop(t, Options{Connect: connect, ConfDir: conf}, func(ctx context.Context, d *Logind) {
@@ -215,7 +177,7 @@ func TestLogind(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	connect, _ := privateBus(t)
+	connect, _ := dbustest.PrivateBus(t)
 	onLoop(t, Options{Connect: connect}, func(ctx context.Context, d *Logind) {
 		_, err := d.CurrentInhibitDelay(ctx)
 		if err == nil || !strings.HasPrefix(err.Error(), "failed reading InhibitDelayMaxUSec property from logind: ") {
@@ -237,7 +199,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestInfiniteDelay(t *testing.T) {
-	connect, _ := privateBus(t)
+	connect, _ := dbustest.PrivateBus(t)
 	startLogind(t, connect, uint64(math.MaxUint64), false)
 	onLoop(t, Options{Connect: connect}, func(ctx context.Context, d *Logind) {
 		if got, err := d.CurrentInhibitDelay(ctx); err != nil || got < 24*365*time.Hour {
