@@ -203,6 +203,9 @@ func (d *Logind) MonitorShutdown(ctx context.Context, told func(goingDown bool),
 				l.Post(func() { told(goingDown) })
 			}
 		}
+		// The channel is closed a moment before the connection says that it is
+		// over, and who is told connects anew.
+		<-conn.Context().Done()
 		l.Post(func() { ended(errors.New("the connection to the system bus has ended")) })
 	}()
 	return nil
