@@ -21,6 +21,27 @@ func (c *Client) EventsAllowed(ctx context.Context) error {
 	return c.by.Read(ctx, calls.GetContainerEvents, calls.Subject{Timeout: -1})
 }
 
+// ContainerEvents calls connected once the daemon has let the call of GetContainerEvents in, and
+// then told with what OnEvent says, each in a step of its own, until the daemon goes down, ctx
+// ends or the client's group dies. The error is a gRPC status, never nil.
+func (c *Client) ContainerEvents(ctx context.Context, connected func(), told func(*runtimeapi.ContainerEventResponse)) error {
+	if err := c.EventsAllowed(ctx); err != nil {
+		return err
+	}
+	life, err := c.by.Streaming()
+	if err != nil {
+		return err
+	}
+	l := c.r.view.l
+	g := l.NewGroup("container events")
+	defer g.Kill()
+	// One stream keeps events of one instant in their order, whatever the seed.
+	stream := l.NewStream()
+	c.r.OnEvent(g, func(ev *runtimeapi.ContainerEventResponse) { g.AfterInStream(stream, 0, func() { told(ev) }) })
+	connected()
+	return calls.AwaitEvent(ctx, life, &loop.Event{})
+}
+
 // event tells the listeners what happened to id, which is s or a container of
 // it. Nothing is made while nobody listens.
 func (r *viewer) event(kind runtimeapi.ContainerEventType, id string, s *records.Sandbox) {

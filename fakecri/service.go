@@ -70,7 +70,7 @@ func (c *Client) CheckpointContainer(ctx context.Context, _ *runtimeapi.Checkpoi
 	return c.by.Unimplemented(ctx, "CheckpointContainer")
 }
 
-// GetContainerEvents is Unimplemented: it needs a channel.
+// GetContainerEvents is Unimplemented: it needs a channel. See ContainerEvents.
 func (c *Client) GetContainerEvents(ctx context.Context, _ chan *runtimeapi.ContainerEventResponse, _ func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
 	return c.by.Unimplemented(ctx, "GetContainerEvents")
 }

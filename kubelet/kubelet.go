@@ -35,7 +35,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -237,8 +236,8 @@ type podLifecycleEventGenerator interface {
 	RequestRelist(uid types.UID)
 	RequestReinspect(uid types.UID)
 	Pods() []*kubecontainer.Pod
-	LastRelist() time.Time
 	Stats() pleg.Stats
+	pleg.Relister
 }
 
 // nodeStatusManager keeps the node's status in the API: package nodestatus.
@@ -266,6 +265,7 @@ type Kubelet struct {
 	inputs      *containerInputs
 	runtime     *kuberuntime.Manager
 	pleg        podLifecycleEventGenerator
+	evented     *pleg.Evented // nil: relists alone tell what happens
 	syncer      *syncer
 	reporter    *nodeReporter
 	cleaner     *housekeeping

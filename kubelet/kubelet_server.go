@@ -396,7 +396,7 @@ func (h Host) state() *metrics.State {
 	seen := kl.pleg.Stats()
 	s := &metrics.State{
 		NodeName: kl.nodeName, Claims: h.claims(), CgroupVersion: 2, Desired: map[bool]int{}, Active: map[bool]int{}, Containers: map[string]int{}, Evictions: map[string]uint64{},
-		DroppedEvents: seen.DroppedEvents, Relists: seen.Elided, Syncs: kl.elided.resyncs(),
+		DroppedEvents: seen.DroppedEvents, Relists: seen.Elided, RelistPeriod: seen.Period.Seconds(), Syncs: kl.elided.resyncs(),
 	}
 	if kl.opts.CgroupV1 {
 		s.CgroupVersion = 1
@@ -404,7 +404,11 @@ func (h Host) state() *metrics.State {
 	if c := kl.opts.CredentialProviders; c != nil {
 		s.CredentialProviderHash = c.Hash
 	}
-	if last := kl.pleg.LastRelist(); !last.IsZero() {
+	last := kl.pleg.LastRelist()
+	if kl.evented != nil && kl.evented.Seen().After(last) {
+		last = kl.evented.Seen()
+	}
+	if !last.IsZero() {
 		s.LastRelist = float64(last.UnixNano()) / 1e9
 	}
 	s.Working = kl.workers.Working(func(uid types.UID) bool { _, ok := kl.pods.GetPodByUID(uid); return ok })
@@ -436,6 +440,9 @@ func (h Host) state() *metrics.State {
 		if anyRuns(p.Sandboxes) {
 			s.RunningPods++
 		}
+	}
+	if kl.evented != nil {
+		kl.evented.AddContainers(s.Containers)
 	}
 	for signal, n := range kl.eviction.Evictions() { //drydock:unordered a map of the caller's
 		s.Evictions[string(signal)] = n

@@ -79,6 +79,9 @@ func (kl *Kubelet) run(ctx context.Context) error {
 	kl.statusManager.Start(kl.g)
 	kl.allocation.Run()
 	kl.pleg.Start(kl.g)
+	if kl.evented != nil {
+		kl.evented.Start(kl.g)
+	}
 	kl.loop = kl.newSyncLoop()
 	kl.elided.loops(checks)
 	kl.loop.run(ctx)

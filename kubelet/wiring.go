@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -76,8 +77,9 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 		return err
 	}
 	kl.makeSyncer()
-	kl.pleg = pleg.New(pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log, Metrics: kl.metrics})
-	kl.node.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
+	if err := kl.makePLEG(); err != nil {
+		return err
+	}
 	kl.reporter = newNodeReporter(kl.node, kl.runtime, kl.inputs.pulls, kl.eviction, kl.shutdown, kl.volumes, kl.startRuntimeModules)
 	// With an API the node's own range follows, which wins.
 	if _, err := kl.reporter.updatePodCIDR(ctx, kl.cfg.PodCIDR); err != nil {
@@ -88,6 +90,31 @@ func (kl *Kubelet) assemble(ctx context.Context) error {
 		mirrors: kl.syncer.mirrors, backOff: kl.syncer.backOff,
 	}
 	kl.gc = newContainerGC(b, known, kl.runtime, removals)
+	return nil
+}
+
+// makePLEG makes what tells of changes of containers, with an ear for the runtime's own events
+// if there is a gate for it.
+func (kl *Kubelet) makePLEG() error {
+	o := pleg.Options{Loop: kl.l, Runtime: kl.runtime, Cache: kl.podCache, Log: kl.log, Metrics: kl.metrics}
+	kl.node.state.addHealthCheck("PLEG", func() error { return kl.pleg.Healthy() })
+	if !kl.settings.gates.Enabled(features.EventedPLEG) {
+		kl.pleg = pleg.New(o)
+		return nil
+	}
+	service, ok := kl.opts.RuntimeService.(pleg.EventService)
+	if !ok {
+		return errors.New("feature gate EventedPLEG: the runtime's client does not stream container events")
+	}
+	o.RelistPeriod, o.RelistThreshold, o.Shared = pleg.EventedRelistPeriod, pleg.EventedRelistThreshold, true
+	generic := pleg.New(o)
+	kl.pleg = generic
+	kl.metrics.Evented()
+	kl.evented = pleg.NewEvented(pleg.EventedOptions{
+		Service: service, Generate: kl.runtime.GeneratePodStatus, Generic: generic,
+		Relister: func() pleg.Relister { return kl.pleg }, Metrics: kl.metrics,
+	})
+	kl.node.state.addHealthCheck("EventedPLEG", kl.evented.Healthy)
 	return nil
 }
 

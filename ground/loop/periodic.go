@@ -121,6 +121,15 @@ func (p *Periodic) Again() {
 	p.set(p.next)
 }
 
+// Restart sets the next pass, at once, and has those after it come a new period apart.
+// Without jitter.
+func (p *Periodic) Restart(period time.Duration) {
+	p.CatchUp()
+	p.parked = false
+	p.period = int64(period)
+	p.Begin()
+}
+
 // Stop ends the passes.
 func (p *Periodic) Stop() {
 	p.timer.Stop()

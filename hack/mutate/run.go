@@ -82,7 +82,7 @@ func build(ctx context.Context, mutants []*mutant) (_ *built, err error) {
 	}
 	for i, group := range apart(testsOf(mutants)) {
 		into := filepath.Join(dir, strconv.Itoa(i))
-		args := []string{"test", "-c", "-overlay", list, "-ldflags=-s -w", "-o", into + "/"}
+		args := []string{"test", "-c", "-vet=off", "-overlay", list, "-ldflags=-s -w", "-o", into + "/"}
 		for _, folder := range group {
 			args = append(args, "./"+folder)
 			b.tests[folder] = &check{name: folder, binary: filepath.Join(into, filepath.Base(folder)+".test")}

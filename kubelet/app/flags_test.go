@@ -327,12 +327,12 @@ func TestIgnored(t *testing.T) {
 	if got := Ignored(cl.config, cl.set); got != nil {
 		t.Errorf("of an empty file: %v", got)
 	}
-	cl, _, err = commandOf(t, "--enable-server=false", "--image-credential-provider-config=x", "--log-cadvisor-usage", "--read-only-port=0", "--max-pods=3", "--system-reserved-cgroup=/s", "--enforce-node-allocatable=pods,system-reserved", "--version=v1.36.3-x", "--feature-gates=EventedPLEG=true,AllAlpha=true,CRIListStreaming=false,ContainerStopSignals=true", "--eviction-hard=memory.available<1Gi")
+	cl, _, err = commandOf(t, "--enable-server=false", "--image-credential-provider-config=x", "--log-cadvisor-usage", "--read-only-port=0", "--max-pods=3", "--system-reserved-cgroup=/s", "--enforce-node-allocatable=pods,system-reserved", "--version=v1.36.3-x", "--feature-gates=EventedPLEG=true,ClientsAllowCBOR=true,AllAlpha=true,CRIListStreaming=false,ContainerStopSignals=true", "--eviction-hard=memory.available<1Gi")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"featureGates: AllAlpha=true,EventedPLEG=true has no effect: this kubelet has what is on by default",
+		"featureGates: AllAlpha=true,ClientsAllowCBOR=true has no effect: this kubelet has what is on by default",
 		"--log-cadvisor-usage has no effect: there is no cAdvisor in this kubelet",
 		"--version: the node reports v1.36.3",
 	}

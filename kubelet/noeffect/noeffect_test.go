@@ -41,10 +41,10 @@ func TestTold(t *testing.T) {
 	c.IPTablesDropBit = ptr.To[int32](3)
 	c.Authentication.X509.ClientCAFile = "/ca.crt"
 	c.HealthzPort = ptr.To[int32](1)
-	c.FeatureGates = map[string]bool{"EventedPLEG": true}
+	c.FeatureGates = map[string]bool{"CRIListStreaming": true}
 	want := []string{
 		`iptablesDropBit: 3 has no effect: it has none in upstream's kubelet either`,
-		`featureGates: EventedPLEG=true has no effect: this kubelet has what is on by default`,
+		`featureGates: CRIListStreaming=true has no effect: this kubelet has what is on by default`,
 	}
 	if got := Told(c, base); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -185,6 +185,16 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, ts time.Time) {
 	c.serve(uid, false, at)
 }
 
+// SetIfNewer is Set unless the pod's entry is of a later time, which it reports. Two who write
+// use it: what the slower one saw must not undo what the faster one knows.
+func (c *Cache) SetIfNewer(uid types.UID, status *PodStatus, err error, ts time.Time) bool {
+	if e, ok := c.entries[uid]; ok && e.modified > nanos(ts) {
+		return false
+	}
+	c.Set(uid, status, err, ts)
+	return true
+}
+
 // SetObservedTime says that the pod was seen unchanged at ts, and serves who
 // waits for that pod and a time up to ts. A pod without an entry gets none.
 func (c *Cache) SetObservedTime(uid types.UID, ts time.Time) {
@@ -202,10 +212,10 @@ func (c *Cache) Delete(uid types.UID) {
 	delete(c.entries, uid)
 }
 
-// UpdateTime says that all pods were seen at ts, and serves who waits for any
-// pod and a time up to ts.
+// UpdateTime says that all pods were seen at ts, or later if that was said before, and
+// serves who waits for any pod and a time up to that.
 func (c *Cache) UpdateTime(ts time.Time) {
-	c.global = nanos(ts)
+	c.global = max(c.global, nanos(ts))
 	if len(c.waiters) > 0 {
 		c.serve("", true, c.global)
 	}

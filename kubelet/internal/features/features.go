@@ -28,6 +28,7 @@ const (
 	CPUManagerPolicyBetaOptions            = "CPUManagerPolicyBetaOptions"
 	DisableCPUQuotaWithExclusiveCPUs       = "DisableCPUQuotaWithExclusiveCPUs"
 	CPUCFSQuotaPeriod                      = "CustomCPUCFSQuotaPeriod"
+	EventedPLEG                            = "EventedPLEG"
 	GracefulNodeShutdown                   = "GracefulNodeShutdown"
 	GracefulNodeShutdownBasedOnPodPriority = "GracefulNodeShutdownBasedOnPodPriority"
 	KubeletCrashLoopBackOffMax             = "KubeletCrashLoopBackOffMax"
@@ -181,7 +182,7 @@ func Warnings(m map[string]bool) []string {
 // out: nothing that the kubelet does changes.
 // A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
-	ContainerStopSignals, CSIVolumeHealth, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
+	ContainerStopSignals, CSIVolumeHealth, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, EventedPLEG, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
 	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits, KubeletServiceAccountTokenForCredentialProviders,
 }

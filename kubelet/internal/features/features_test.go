@@ -57,13 +57,13 @@ func TestResolve(t *testing.T) {
 }
 
 func TestWarningsAndUnused(t *testing.T) {
-	m := map[string]bool{CPUCFSQuotaPeriod: false, "AllowDNSOnlyNodeCSR": true, MemoryQoS: true, "EventedPLEG": true, "PodLevelResources": true, allBeta: true}
+	m := map[string]bool{CPUCFSQuotaPeriod: false, "AllowDNSOnlyNodeCSR": true, MemoryQoS: true, EventedPLEG: true, "CRIListStreaming": true, "PodLevelResources": true, allBeta: true}
 	w := strings.Join(Warnings(m), "\n")
 	if !strings.Contains(w, "deprecated feature gate. It will be removed in a future release. featureGate=AllowDNSOnlyNodeCSR value=true") ||
 		!strings.Contains(w, "GA feature gate. It will be removed in a future release. featureGate=CustomCPUCFSQuotaPeriod value=false") || strings.Count(w, "\n") != 1 {
 		t.Errorf("warnings\n%s", w)
 	}
-	if got := Unused(m); !slices.Equal(got, []string{"AllowDNSOnlyNodeCSR=true", "EventedPLEG=true"}) {
+	if got := Unused(m); !slices.Equal(got, []string{"AllowDNSOnlyNodeCSR=true", "CRIListStreaming=true"}) {
 		t.Errorf("unused %v", got)
 	}
 }

@@ -10,6 +10,5 @@
 // [LeanRuntime] keeps what they are built from instead.
 //
 // What a container has beside what its spec says by itself, its environment and
-// mounts, comes from [RuntimeHelper]. Places left open: devices
-// (generateContainerConfig), evented status.
+// mounts, comes from [RuntimeHelper].
 package kuberuntime

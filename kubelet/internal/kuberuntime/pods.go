@@ -210,21 +210,45 @@ func (m *Manager) GetPodStatus(ctx context.Context, pod *kubecontainer.Pod) (*ku
 		if seen == nil {
 			return nil, errors.New("container status is nil")
 		}
-		s := inspectedContainer(seen)
-		s.PodSandboxID = c.PodSandboxID
-		s.User = m.shared.user(seen.GetUser())
-		if s.State == kubecontainer.StateRunning && m.reportsResources(pod.ID) {
-			s.Resources = m.resources.Reported(seen.GetResources().GetLinux())
-		}
-		if s.State == kubecontainer.StateExited {
-			m.messages.add(s, seen)
-		}
-		status.ContainerStatuses = append(status.ContainerStatuses, s)
+		status.ContainerStatuses = append(status.ContainerStatuses, m.containerStatus(pod.ID, c.PodSandboxID, seen))
 	}
-	slices.SortFunc(status.ContainerStatuses, func(a, b *kubecontainer.Status) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(status.ContainerStatuses, newerStatus)
 	return status, nil
+}
+
+// containerStatus is what is kept of what the runtime says of a container of a pod.
+func (m *Manager) containerStatus(uid types.UID, sandboxID string, seen *runtimeapi.ContainerStatus) *kubecontainer.Status {
+	s := inspectedContainer(seen)
+	s.PodSandboxID = sandboxID
+	s.User = m.shared.user(seen.GetUser())
+	if s.State == kubecontainer.StateRunning && m.reportsResources(uid) {
+		s.Resources = m.resources.Reported(seen.GetResources().GetLinux())
+	}
+	if s.State == kubecontainer.StateExited {
+		m.messages.add(s, seen)
+	}
+	return s
+}
+
+func newerStatus(a, b *kubecontainer.Status) int {
+	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
+}
+
+// GeneratePodStatus makes a pod's status of an event of the runtime's, which names the
+// sandbox and all of its containers; those of older sandboxes are not in it.
+func (m *Manager) GeneratePodStatus(ev *runtimeapi.ContainerEventResponse) *kubecontainer.PodStatus {
+	box := ev.GetPodSandboxStatus()
+	meta := box.GetMetadata()
+	uid := types.UID(meta.GetUid())
+	status := &kubecontainer.PodStatus{
+		ID: uid, Name: meta.GetName(), Namespace: meta.GetNamespace(), IPs: sandboxIPs(box),
+		SandboxStatuses: []*runtimeapi.PodSandboxStatus{box},
+	}
+	for _, seen := range ev.GetContainersStatuses() {
+		status.ContainerStatuses = append(status.ContainerStatuses, m.containerStatus(uid, box.GetId(), seen))
+	}
+	slices.SortFunc(status.ContainerStatuses, newerStatus)
+	return status
 }
 
 // isNotFound reports whether a CRI call failed because its object is gone. For

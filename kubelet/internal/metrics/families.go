@@ -26,8 +26,9 @@ type State struct {
 	LastRelist    float64
 	DroppedEvents uint64
 	// Relists and Syncs are passes that were left out since they would have found
-	// nothing new.
+	// nothing new; relists come RelistPeriod, in s, apart.
 	Relists, Syncs uint64
+	RelistPeriod   float64
 	// Evictions are pods by signal.
 	Evictions map[string]uint64
 	// Working are the pods' workers.
@@ -78,6 +79,7 @@ func (k *Kubelet) Gather(s *State) []*dto.MetricFamily {
 	b.claims(s.Claims)
 	k.counted(b, s)
 	k.labelled(b, s)
+	k.evented(b)
 	k.plain(b, s)
 	slices.SortFunc(b.out, func(a, c *dto.MetricFamily) int { return cmp.Compare(a.GetName(), c.GetName()) })
 	return b.out
@@ -112,9 +114,9 @@ func (k *Kubelet) counted(b *builder, s *State) {
 	for _, f := range failures {
 		b.counter("kubelet_started_containers_errors_total", k.failed[f], "code", f.code, "container_type", string(f.of))
 	}
-	// A relist is a second after the one before, whether or not it is made.
+	// A relist is a period after the one before, whether or not it is made.
 	b.histogram("kubelet_pleg_relist_duration_seconds", &k.relist, defaultBuckets, s.Relists, 0)
-	b.histogram("kubelet_pleg_relist_interval_seconds", &k.relistInterval, defaultBuckets, s.Relists, 1)
+	b.histogram("kubelet_pleg_relist_interval_seconds", &k.relistInterval, defaultBuckets, s.Relists, s.RelistPeriod)
 	for i, name := range workerOperations {
 		left := uint64(0)
 		if i == Sync {

@@ -117,6 +117,7 @@ type Kubelet struct {
 	statusSync Histogram
 	// credentialPlugins are the runs of image credential provider plugins, by name.
 	credentialPlugins map[string]*call
+	events            *events // nil: the runtime doesn't tell of any
 }
 
 // Counters need no label.

@@ -82,6 +82,12 @@ func (e *Elided) RequestReinspect(uid types.UID) {
 	e.Generic.RequestReinspect(uid)
 }
 
+// Relist is Generic's.
+func (e *Elided) Relist(ctx context.Context) error {
+	e.CatchUp()
+	return e.Generic.Relist(ctx)
+}
+
 // unchanged reports whether a relist now could show nothing new.
 func (e *Elided) unchanged() bool {
 	return e.generation != 0 && len(e.reinspec) == 0 && e.runtime.Generation() == e.generation

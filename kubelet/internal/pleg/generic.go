@@ -50,6 +50,8 @@ type Options struct {
 	Log func(format string, args ...any)
 	// Metrics counts relists; nil: nobody does.
 	Metrics *metrics.Kubelet
+	// Shared: an Evented writes to the cache as well.
+	Shared bool
 }
 
 // Generic is the PLEG that lists the runtime's pods periodically.
@@ -62,6 +64,7 @@ type Generic struct {
 	busy   bool // a task is at work
 	due    bool // a relist is to be made
 	relister
+	forced []*loop.Event // who waits for a relist beside those of the period
 
 	requests []request
 	pods     []*kubecontainer.Pod // last picture of each pod, by UID
@@ -133,6 +136,7 @@ func (p *Generic) Pods() []*kubecontainer.Pod { return p.pods }
 
 // Stats counts what was done.
 type Stats struct {
+	Period          time.Duration
 	Relists         uint64 // with a listing
 	Elided          uint64 // without one, since nothing could have changed; see Elided
 	DroppedEvents   uint64
@@ -141,7 +145,7 @@ type Stats struct {
 
 // Stats returns the counts since the start.
 func (p *Generic) Stats() Stats {
-	return Stats{Relists: p.relists, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
+	return Stats{Period: p.o.RelistPeriod, Relists: p.relists, DroppedEvents: p.lostEvents, DroppedRequests: p.lostRequest}
 }
 
 // RequestReinspect has the pod inspected at the next relist even if nothing
@@ -166,6 +170,22 @@ func (p *Generic) RequestRelist(uid types.UID) {
 	}
 }
 
+// Relist lists all pods now, beside the relists of the period, and waits until that is done.
+func (p *Generic) Relist(ctx context.Context) error {
+	done := &loop.Event{}
+	p.forced = append(p.forced, done)
+	if !p.busy {
+		p.work()
+	}
+	return done.Wait(ctx)
+}
+
+// Update changes the period and the threshold, and makes a relist at once.
+func (p *Generic) Update(period, threshold time.Duration) {
+	p.o.RelistPeriod, p.o.RelistThreshold = period, threshold
+	p.passes.Restart(period)
+}
+
 func (p *Generic) tick() {
 	p.due = true
 	if !p.busy {
@@ -184,6 +204,14 @@ func (p *Generic) work() {
 				p.due = false
 				p.relist(ctx)
 				p.passes.Again()
+				continue
+			}
+			if waiting := p.forced; len(waiting) > 0 {
+				p.forced = nil
+				p.relist(ctx)
+				for _, done := range waiting {
+					done.Fire()
+				}
 				continue
 			}
 			if len(p.requests) == 0 {
@@ -339,24 +367,30 @@ func (p *Generic) reconcile(ctx context.Context, at time.Time, c change) *kubeco
 	}
 	if is == nil {
 		p.o.Cache.Delete(uid)
-	} else if err := p.inspect(ctx, is, at); err != nil {
+	} else if kept, err := p.inspect(ctx, is, at); err != nil {
 		p.o.Log("pleg: unable to inspect pod %s/%s: %v", is.Namespace, is.Name, err)
 		p.RequestReinspect(uid)
+		return was
+	} else if !kept {
 		return was
 	}
 	if len(events) == 0 {
 		events = []PodLifecycleEvent{{ID: uid, Type: PodSync}}
 	}
 	for _, e := range events {
-		if e.Type == containerChanged {
-			continue
-		}
-		if !p.events.TryPut(e) {
-			p.lostEvents++
-			p.o.Log("pleg: event channel is full, event %s of pod %s dropped", e.Type, uid)
+		if e.Type != containerChanged {
+			p.send(e)
 		}
 	}
 	return is
+}
+
+// send gives the sync loop an event, unless the queue is full.
+func (p *Generic) send(e PodLifecycleEvent) {
+	if !p.events.TryPut(e) {
+		p.lostEvents++
+		p.o.Log("pleg: event channel is full, event %s of pod %s dropped", e.Type, e.ID)
+	}
 }
 
 func podID(was, is *kubecontainer.Pod) types.UID {
@@ -376,17 +410,30 @@ func (p *Generic) takeReinspect(uid types.UID) bool {
 }
 
 // inspect puts the status of a pod that was listed at that time, or the error, into
-// the cache.
-func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod, at time.Time) error {
+// the cache, and reports whether the cache took it: with events it may know better.
+func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod, at time.Time) (kept bool, err error) {
+	if p.o.Shared {
+		// An event of after the listing may be in the cache; what is seen now is newer.
+		at = p.o.Loop.Now()
+	}
 	status, err := p.o.Runtime.GetPodStatus(ctx, pod)
-	if err == nil && len(status.IPs) == 0 && !hasReadySandbox(status) {
-		// What a stopped pod's IPs were stays known.
-		if cached, _ := p.o.Cache.Get(pod.ID); len(cached.IPs) > 0 {
+	if err == nil {
+		p.keepIPs(status)
+	}
+	if p.o.Shared {
+		return p.o.Cache.SetIfNewer(pod.ID, status, err, at), err
+	}
+	p.o.Cache.Set(pod.ID, status, err, at)
+	return true, err
+}
+
+// keepIPs gives a stopped pod the IPs that it had.
+func (p *Generic) keepIPs(status *kubecontainer.PodStatus) {
+	if len(status.IPs) == 0 && !hasReadySandbox(status) {
+		if cached, _ := p.o.Cache.Get(status.ID); len(cached.IPs) > 0 {
 			status.IPs = cached.IPs
 		}
 	}
-	p.o.Cache.Set(pod.ID, status, err, at)
-	return err
 }
 
 func hasReadySandbox(s *kubecontainer.PodStatus) bool {

@@ -5,8 +5,10 @@ package cri
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -29,6 +31,8 @@ type server struct {
 	// ended gets the error of a call's context that the server saw end.
 	ended chan error
 	wait  chan struct{}
+	// open keeps streams of events open.
+	open atomic.Bool
 	// version, if any, is called in each Version.
 	version func(ctx context.Context)
 }
@@ -132,7 +136,58 @@ func TestCalls(t *testing.T) {
 			t.Errorf("runtime config: %v", err)
 		}
 		if err := rt.GetContainerEvents(ctx, nil, nil); err == nil {
-			t.Error("events can be had")
+			t.Error("events can be had past the loop")
+		}
+	})
+}
+
+// GetContainerEvents streams two events, and ends well unless it is to go on.
+func (s *server) GetContainerEvents(_ *runtimeapi.GetEventsRequest, stream runtimeapi.RuntimeService_GetContainerEventsServer) error {
+	for _, id := range []string{"a", "b"} {
+		if err := stream.Send(&runtimeapi.ContainerEventResponse{ContainerId: id}); err != nil {
+			return err
+		}
+	}
+	if s.open.Load() {
+		<-stream.Context().Done()
+		s.ended <- stream.Context().Err()
+	}
+	return nil
+}
+
+func TestContainerEvents(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t, goleak.IgnoreCurrent()) })
+	s, sock := serve(t)
+	type eventful interface {
+		ContainerEvents(ctx context.Context, connected func(), told func(*runtimeapi.ContainerEventResponse)) error
+	}
+	onLoop(t, sock, func(ctx context.Context, l *loop.Loop, rt internalapi.RuntimeService, _ internalapi.ImageManagerService) {
+		var got []string
+		connected := func() { got = append(got, "connected") } // without a lock: it is on the loop
+		told := func(ev *runtimeapi.ContainerEventResponse) { got = append(got, ev.ContainerId) }
+		if err := rt.(eventful).ContainerEvents(ctx, connected, told); !errors.Is(err, io.EOF) {
+			t.Errorf("a stream that ended: %v", err)
+		}
+		if want := []string{"connected", "a", "b"}; !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		// A kubelet that stops leaves no stream behind.
+		s.open.Store(true)
+		g := l.NewGroup("kubelet")
+		here := &loop.Event{}
+		g.Go("events", func(ctx context.Context) {
+			_ = rt.(eventful).ContainerEvents(ctx, func() {}, func(ev *runtimeapi.ContainerEventResponse) {
+				if ev.ContainerId == "b" { // the last that the server sends
+					here.Fire()
+				}
+			})
+		})
+		if err := here.Wait(ctx); err != nil {
+			t.Error(err)
+		}
+		g.Kill()
+		if err, _ := loop.Await(ctx, func(context.Context) (error, error) { return <-s.ended, nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("the stream of a kubelet that stopped ended with %v", err)
 		}
 	})
 }

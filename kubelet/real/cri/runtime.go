@@ -28,9 +28,28 @@ var _ internalapi.RuntimeService = (*runtimeService)(nil)
 // Close drops the connection. It does not wait, and may be called anywhere.
 func (s *runtimeService) Close(ctx context.Context) error { return s.c.Close(withoutLogs(ctx)) }
 
-// GetContainerEvents is not for a loop: relists tell what happened.
+// ContainerEvents calls connected when there is a stream of GetContainerEvents, and told with
+// each event, as steps of the loop, until the stream ends, and returns why.
+func (s *runtimeService) ContainerEvents(ctx context.Context, connected func(), told func(*runtimeapi.ContainerEventResponse)) error {
+	return do(ctx, s.l, func(ctx context.Context) error {
+		events := make(chan *runtimeapi.ContainerEventResponse)
+		passed := make(chan struct{})
+		go func() {
+			defer close(passed)
+			for ev := range events {
+				s.l.Post(func() { told(ev) })
+			}
+		}()
+		err := s.c.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) { s.l.Post(connected) })
+		close(events)
+		<-passed
+		return err
+	})
+}
+
+// GetContainerEvents is not for a loop: ContainerEvents is.
 func (s *runtimeService) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse, func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
-	return errors.New("container events are not subscribed to on a loop")
+	return errors.New("container events on a loop are had from ContainerEvents")
 }
 
 // ExecSync runs a command; timeout 0 means none. The runtime counts whole
