@@ -4,7 +4,9 @@ package fakecritest_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/drydock-sim/drydock/fakecri"
 	"github.com/drydock-sim/drydock/fakecri/fakecritest"
+	"github.com/drydock-sim/drydock/ground/loop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,6 +57,47 @@ func TestServer(t *testing.T) {
 	for _, s := range sockets {
 		if _, err := os.Stat(s); !os.IsNotExist(err) {
 			t.Errorf("%s is still there: %v", s, err)
+		}
+	}
+}
+
+// troubled is a test that keeps what it is told of.
+type troubled struct {
+	testing.TB
+	errors []string
+}
+
+func (t *troubled) Errorf(format string, args ...any) {
+	t.errors = append(t.errors, fmt.Sprintf(format, args...))
+}
+
+// TestTroubleInside: what went wrong inside the server fails the test that it is for. A test's
+// Fatal, which is Goexit, must not be called on the loop, and ends it.
+func TestTroubleInside(t *testing.T) {
+	task := func(l *loop.Loop, fn func()) { l.Root().Go("body", func(context.Context) { fn() }) }
+	for _, tc := range []struct {
+		name string
+		body func(*loop.Loop)
+		ends bool
+		want string
+	}{
+		{"nothing", func(*loop.Loop) {}, false, "[]"},
+		{"a panic", func(l *loop.Loop) { task(l, func() { panic("ouch") }) }, false, "[fakecritest: 1 panics inside the server; see the log]"},
+		{"a Goexit in a task", func(l *loop.Loop) { task(l, runtime.Goexit) }, true, "[fakecritest: the loop: loop fakecri: task body called runtime.Goexit]"},
+		{"a Goexit in a function", func(l *loop.Loop) { runtime.Goexit() }, true, "[fakecritest: the loop: a function on the loop called runtime.Goexit]"},
+	} {
+		in := &troubled{TB: t}
+		s := fakecritest.NewServer(in)
+		l := s.Server().Loop()
+		s.Do(func(*fakecri.Runtime) { tc.body(l) })
+		if tc.ends {
+			<-s.Server().Done()
+		} else {
+			s.Do(func(*fakecri.Runtime) {}) // after the task
+		}
+		s.Close()
+		if got := fmt.Sprint(in.errors); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
 }

@@ -75,12 +75,18 @@ func New(opts Options) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	// From here on the loop's goroutine is this one: everything else comes by Post.
-	go func() {
-		defer close(s.ended)
-		s.loopErr = s.loop.RunReal(ctx)
-		s.loop.Close()
-	}()
+	go s.runLoop(ctx)
 	return s, nil
+}
+
+// runLoop runs the loop to its end. What is to be done then is deferred, since a Goexit on the loop,
+// such as Fatal of a test, ends this goroutine too.
+func (s *Server) runLoop(ctx context.Context) {
+	defer close(s.ended)
+	defer s.loop.Close()
+	s.loopErr = errGoexit
+	defer func() { s.loopErr = cmp.Or(s.loop.Err(), s.loopErr) }()
+	s.loopErr = s.loop.RunReal(ctx)
 }
 
 // assemble makes the runtime and what serves it. The loop doesn't run yet. The order is that of
@@ -220,6 +226,9 @@ func (s *Server) Runtime() *fakecri.Runtime { return s.rt }
 
 // Loop returns the loop that the runtime runs on.
 func (s *Server) Loop() *loop.Loop { return s.loop }
+
+// errGoexit is why the loop has ended if no task of it was to blame.
+var errGoexit = errors.New("a function on the loop called runtime.Goexit")
 
 // errEnded is the error of what needs the loop after its end.
 var errEnded = errors.New("the server has stopped")
