@@ -174,7 +174,7 @@ func sameCases() []sameCase {
 		{"a signal ends a command", []step{bg("sleep 10s"), cmd("sleep 50ms")}, "exit 143"},
 		{"wait", []step{bg("run --wait-for=there --log=now"), cmd("write there x"), cmd("sleep 150ms")}, "now"},
 		{"http", []step{
-			bg("run --http=PORT1 --unhealthy-after=10m --log-requests"), cmd("sleep 100ms"),
+			bg("run --http=PORT1 --unhealthy-after=10m --log-requests --at-exit=end=over"), cmd("sleep 100ms"),
 			cmd("http http://127.0.0.1:PORT1/"), cmd("http http://127.0.0.1:PORT1/healthz"), cmd("http http://127.0.0.1:PORT1/unhealthy"),
 			cmd("http http://127.0.0.1:PORT1/readyz"), cmd("http http://127.0.0.1:PORT1/status/404"), cmd("http http://127.0.0.1:PORT1/status/9"),
 			cmd("http http://127.0.0.1:PORT1/redirect?/x"), cmd("http http://127.0.0.1:PORT1/request?a=b --header=X-A:b --method=PUT"),
@@ -182,7 +182,7 @@ func sameCases() []sameCase {
 			cmd("write f text"), cmd("http http://127.0.0.1:PORT1/file/none"), cmd("http http://127.0.0.1:PORT1/client"), cmd("http http://127.0.0.1:PORT1/log/line"),
 			cmd("http http://127.0.0.1:PORT1/delay/5s --timeout=100ms"), cmd("http http://127.0.0.1:PORT1/delay/x"), cmd("http http://127.0.0.1:PORT1/nope"),
 			cmd("tcp 127.0.0.1:PORT1"), cmd("tcp 127.0.0.1:PORT1 --data=garbage\r\n\r\n"), cmd("http http://127.0.0.1:PORT1/ --method=HEAD"),
-			cmd("run --http=PORT1"), cmd("http http://127.0.0.1:PORT1/exit/6"), cmd("sleep 50ms"),
+			cmd("run --http=PORT1"), cmd("http http://127.0.0.1:PORT1/exit/6"), cmd("sleep 50ms"), cmd("cat end"),
 		}, "address already in use"},
 		{"health over time", []step{
 			bg("run --http=PORT1 --grpc=PORT2 --healthy-after=600ms --unhealthy-after=1300ms --recover-after=2s"), cmd("sleep 300ms"),
