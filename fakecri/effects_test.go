@@ -199,6 +199,45 @@ func TestMemoryLimitKills(t *testing.T) {
 	})
 }
 
+// TestPodMemoryLimitChanges: what a process takes later is held against the limit that the pod's
+// cgroup has by then.
+func TestPodMemoryLimitChanges(t *testing.T) {
+	const mib = 1 << 20
+	for _, tc := range []struct {
+		name string
+		set  int64
+		ends bool
+	}{
+		{"kept", 30 * mib, true},
+		{"raised", 50 * mib, false},
+		{"lowered below what is taken", 10 * mib, true},
+	} {
+		run(t, Options{Images: []Image{{Name: "drydock-actor:1", Present: true}}}, func(e *env) {
+			pod := podConfig("web", 0)
+			pod.Linux = &runtimeapi.LinuxPodSandboxConfig{Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: 30 * mib}}
+			sb, err := e.c.RunPodSandbox(e.ctx, pod, "")
+			e.ok(err)
+			id, err := e.startCommand(sb, "web", "main", "drydock-actor:1", "/actor", "run", "--memory=20Mi")
+			e.ok(err)
+			e.sleep(time.Second)
+			_, err = e.c.UpdatePodSandboxResources(e.ctx, &runtimeapi.UpdatePodSandboxResourcesRequest{PodSandboxId: sb, Resources: &runtimeapi.LinuxContainerResources{MemoryLimitInBytes: tc.set}})
+			e.ok(err)
+			other, err := e.startCommand(sb, "web", "other", "drydock-actor:1", "/actor", "run", "--memory=25Mi", "--memory-after=1s")
+			e.ok(err)
+			e.sleep(5 * time.Second)
+			ended := 0
+			for _, id := range []string{id, other} {
+				if st := e.status(id); st.State == records.StateExited && st.Reason == records.OomReason {
+					ended++
+				}
+			}
+			if ended > 0 != tc.ends {
+				t.Errorf("%s: %d of two containers were killed", tc.name, ended)
+			}
+		})
+	}
+}
+
 func TestImageVolumesRefused(t *testing.T) {
 	image := func(name string) *runtimeapi.ImageSpec { return &runtimeapi.ImageSpec{Image: name} }
 	for _, tc := range []struct {
