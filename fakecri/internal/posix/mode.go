@@ -17,8 +17,11 @@ func ParseMode(s string, mode uint32, dir bool, umask uint32) (uint32, bool) {
 		}
 		return uint32(n), true
 	}
-	// Clauses build on each other, from the left.
+	// Clauses build on each other, from the left. For busybox one may be empty.
 	for clause := range strings.SplitSeq(s, ",") {
+		if clause == "" {
+			continue
+		}
 		var ok bool
 		if mode, ok = applyClause(clause, mode, dir, umask); !ok {
 			return 0, false

@@ -70,6 +70,8 @@ func TestErrors(t *testing.T) {
 		{`[[:foo:]]`, 0, ErrClass},
 		{`a\`, 0, ErrEscape},
 		{`a\{1`, 0, nil},
+		{`[\`, Extended | Escapes, ErrBracket},
+		{`[\]`, Extended | Escapes, ErrBracket},
 		{`\1`, 0, ErrBackRef},
 		{`a\{2,1\}`, 0, ErrBrace},
 	} {
@@ -93,6 +95,57 @@ func TestFindAll(t *testing.T) {
 		if got := fmt.Sprint(re.FindAll(c.text)); got != c.want {
 			t.Errorf("%q in %q: %s, want %s", c.pattern, c.text, got, c.want)
 		}
+	}
+}
+
+// TestParseMode: what busybox chmod makes of the mode of a file, under umask 027.
+func TestParseMode(t *testing.T) {
+	for _, c := range []struct {
+		s         string
+		mode, got uint32
+		ok        bool
+	}{
+		{"u+x", 0o640, 0o740, true},
+		{"u+x", 0o2755, 0o2755, true},
+		{"ug+x", 0o640, 0o750, true},
+		{"go=rX", 0o640, 0o644, true},
+		{"go=rX", 0o2755, 0o755, true},
+		{"a-w+r", 0o640, 0o444, true},
+		{"a-w+r", 0o2755, 0o2555, true},
+		{"u=g", 0o640, 0o440, true},
+		{"u=g", 0o2755, 0o2555, true},
+		{"+w", 0o640, 0o640, true},
+		{"+x", 0o2640, 0o2750, true},
+		{"=r", 0o640, 0o440, true},
+		{"=r", 0o2755, 0o440, true},
+		{"o+t", 0o640, 0o640, true},
+		{"g+s", 0o640, 0o2640, true},
+		{"u+s", 0o640, 0o4640, true},
+		{"ug+s", 0o640, 0o6640, true},
+		{"u=rwx,go=", 0o2755, 0o700, true},
+		{"g-s,u+X,-w", 0o640, 0o440, true},
+		{"g-s,u+X,-w", 0o2755, 0o555, true},
+		{"ug=o", 0o640, 0o0, true},
+		{"ug=o", 0o2755, 0o555, true},
+		{"u=rws", 0o640, 0o4640, true},
+		{"u=rws", 0o2755, 0o6655, true},
+		{"7", 0o640, 0o7, true},
+		{"07777", 0o640, 0o7777, true},
+		{"u+", 0o640, 0o640, true},
+		{"77777", 0o640, 0, false},
+		{"u", 0o640, 0, false},
+		{"u+q", 0o640, 0, false},
+		{"8", 0o640, 0, false},
+		{"u=gr", 0o640, 0, false},
+		{"", 0o640, 0o640, true},
+		{",u+x,,g+w", 0o640, 0o760, true},
+	} {
+		if got, ok := ParseMode(c.s, c.mode, false, 0o027); got != c.got || ok != c.ok {
+			t.Errorf("%s of %o: %o, %v; want %o, %v", c.s, c.mode, got, ok, c.got, c.ok)
+		}
+	}
+	if got, _ := ParseMode("a+X", 0o600, true, 0); got != 0o711 {
+		t.Errorf("X of a directory: %o", got)
 	}
 }
 
