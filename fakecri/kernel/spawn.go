@@ -60,7 +60,7 @@ func (v *View) standIn(name string, err error) Command {
 }
 
 // lookPath is the search itself, without applets and stand-ins. An empty element of PATH is the
-// working directory.
+// working directory, and leaves the name as it is.
 func (v *View) lookPath(name, pathEnv string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -70,7 +70,6 @@ func (v *View) lookPath(name, pathEnv string) (string, error) {
 		if name == "" {
 			break
 		}
-		dir = cmp.Or(dir, ".")
 		file := path.Join(dir, name)
 		if dir == "." {
 			file = "./" + name

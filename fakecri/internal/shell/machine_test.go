@@ -101,7 +101,9 @@ func TestPIDs(t *testing.T) {
 		"sleep 1 & echo $!; showpid; echo":    "2\n3\n\n",
 		"echo $PPID; (sh -c 'echo $PPID; :')": "0\n0\n",
 		"true | showpid; echo":                "3\n\n",
-		"sh -c 'echo $$; showpid'; echo":      "2\n2\n\n",
+		// POSIX 2.5.2: $! is the last process of a pipeline, which needs no shell around it.
+		"sleep 1 | sleep 1 & echo $!; showpid; echo": "3\n4\n\n",
+		"sh -c 'echo $$; showpid'; echo":             "2\n2\n\n",
 	} {
 		r := runArgv(t, 0, false, []string{"sh", "-c", script}, "", time.Minute, nil)
 		if r.stdout != want {
@@ -127,6 +129,8 @@ func TestBounds(t *testing.T) {
 	for _, tt := range []struct{ script, stderr string }{
 		{"f() { f; }; f", "nested too deep"},
 		{"x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done", "out of memory"},
+		// The last part of a word is long text of the script, with a quoted character.
+		{"x=a; while [ ${#x} -lt 4194304 ]; do x=$x$x; done; eval \"y=\\$x\\\\b$x\"; echo no", "out of memory"},
 		{"eval() { :; }; x='. ./x'; echo \"$x\" >x; . ./x", "nested too deep"},
 	} {
 		r := runScript(t, tt.script)

@@ -457,8 +457,8 @@ func (s *shell) script(path string, argv []string) int {
 	if err != nil {
 		return s.cannotRun(argv[0], err)
 	}
-	// $0 is the name as it was called, not the path where it was found.
-	s.arg0, s.args, s.command = argv[0], argv[1:], argv[0]
+	// $0 is the path where it was found, as in ash, which runs itself with it.
+	s.arg0, s.args, s.command = path, argv[1:], path
 	// A script run by exec starts as a new shell would, in the same process.
 	s.funcs, s.alias, s.shared = nil, nil, false
 	s.opts = options{}

@@ -109,9 +109,8 @@ func (e *expander) procSubst(x *syntax.ProcSubst) string {
 	} else {
 		_ = r.Close()
 	}
-	// The descriptors below 10 are the script's. Descriptors from 10 up are the shell's own in
-	// ash as well.
-	n := 10
+	// ash begins here as well. The descriptors below 10 are the script's.
+	n := 64
 	for s.p.FD(n) != nil {
 		n++
 	}
