@@ -148,6 +148,9 @@ func TestStatedExec(t *testing.T) {
 		if out, took, ok, err := e.rt.exec.QuickExecSync(id, []string{"slow"}, time.Second); !ok || status.Code(err) != codes.DeadlineExceeded || took < time.Second || len(out) != 0 {
 			t.Errorf("quick: %v %s %q %v", ok, took, out, err)
 		}
+		if out, took, ok, err := e.rt.exec.QuickExecSync(id, []string{"slow"}, 5*time.Second); !ok || err != nil || took < 3*time.Second || took > 3100*time.Millisecond || string(out) != "done\n" {
+			t.Errorf("quick, in time: %v %s %q %v", ok, took, out, err)
+		}
 		e.sleep(3 * time.Second)
 		_, _, err = e.c.ExecSync(e.ctx, id, []string{"cat", "/tmp/healthy"}, 0)
 		x, ok := err.(interface{ ExitStatus() int })

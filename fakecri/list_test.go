@@ -1,14 +1,57 @@
 package fakecri
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/drydock-sim/drydock/fakecri/internal/records"
+	"github.com/drydock-sim/drydock/ground/lists"
 )
+
+// TestListingsOfAPodAreByCreation: of two sandboxes of a pod that are made at the same time the one
+// that is there first is listed first, whoever looks.
+func TestListingsOfAPodAreByCreation(t *testing.T) {
+	run(t, Options{Images: []Image{appImage}, Latency: map[string]Range{"RunPodSandbox": {Min: time.Millisecond, Max: time.Second}}}, func(e *env) {
+		pods := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		for _, pod := range pods {
+			for attempt := range uint32(2) {
+				e.g.Go("run", func(ctx context.Context) {
+					_, err := e.c.RunPodSandbox(ctx, podConfig(pod, attempt), "")
+					e.ok(err)
+				})
+			}
+		}
+		e.sleep(10 * time.Second)
+		all, err := e.c.ListPodSandbox(e.ctx, nil)
+		e.ok(err)
+		second := 0
+		for _, pod := range pods {
+			var want []string
+			for _, s := range all {
+				if s.Metadata.Name == pod {
+					want = append(want, s.Id)
+					if len(want) == 1 {
+						second += int(s.Metadata.Attempt)
+					}
+				}
+			}
+			got, err := e.c.ListPodSandbox(e.ctx, &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{records.LabelPodUID: "uid-" + pod}})
+			e.ok(err)
+			if ids := lists.Map(got, func(s *runtimeapi.PodSandbox) string { return s.Id }); len(want) != 2 || !slices.Equal(ids, want) {
+				t.Errorf("%s: %q, in the whole listing %q", pod, ids, want)
+			}
+		}
+		if second == 0 || second == len(pods) {
+			t.Errorf("of %d pods the second call was done first %d times", len(pods), second)
+		}
+	})
+}
 
 func TestFilters(t *testing.T) {
 	run(t, Options{Images: []Image{appImage}}, func(e *env) {

@@ -137,6 +137,15 @@ func TestProgramValidate(t *testing.T) {
 		{Program{Behaviour: Behaviour{RunFor: Exactly(1), ExitCode: 256}}, "exitCode: 256"},
 		{Program{Attempts: []Behaviour{{}, {Signal: 9}}}, "attempts[1].signal: without runFor"},
 		{Program{Behaviour: Behaviour{Logs: []LogLine{{Stream: "out"}}}}, `logs[0].stream: "out"`},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 1}, {Port: 65535}}}}, ""},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80}, {Port: 65536}}}}, "ports[1].port: 65536 is not within 1 to 65535"},
+		{Program{Behaviour: Behaviour{Ports: []Port{{}}}}, "ports[0].port: 0 is not within"},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80, After: time.Second, Until: time.Second}}}}, "ports[0].until: 1s is not later than after, 1s"},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80, HTTP: []HTTPAnswer{{Status: 100}, {Status: 599}}}}}}, ""},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80, HTTP: []HTTPAnswer{{Status: 99}}}}}}, "ports[0].http[0].status: 99"},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80, HTTP: []HTTPAnswer{{Status: 600}}}}}}, "ports[0].http[0].status: 600"},
+		{Program{Behaviour: Behaviour{Ports: []Port{{Port: 80, GRPC: []GRPCAnswer{{Status: "UP"}}}}}}, `ports[0].grpc[0].status: "UP" is none of SERVING`},
+		{Program{Behaviour: Behaviour{Exec: []ExecRule{{Exit: 255}, {Exit: 256}}}}, "exec[1].exit: 256 is not within 0 to 255"},
 	} {
 		err := tc.p.Validate()
 		if (err == nil) != (tc.want == "") || err != nil && !strings.HasPrefix(err.Error(), tc.want) {

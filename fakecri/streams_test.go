@@ -116,11 +116,12 @@ func TestAttachStdin(t *testing.T) {
 		name      string
 		once, tty bool
 		alive     bool // after the first client's end
+		says      string
 		shown     string
 	}{
-		{"once", true, false, false, "hello"},
-		{"more often", false, false, true, "hello"},
-		{"once, at a terminal", true, true, true, "echo -n hello\r\nhello/ # "},
+		{"once", true, false, false, "[ -t 0 ] || echo -n hello", "hello"},
+		{"more often", false, false, true, "[ -t 0 ] || echo -n hello", "hello"},
+		{"once, at a terminal", true, true, true, "[ -t 0 ] && echo -n hello", "[ -t 0 ] && echo -n hello\r\nhello/ # "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run(t, streamOptions(), func(e *env) {
@@ -129,7 +130,7 @@ func TestAttachStdin(t *testing.T) {
 				e.sleep(time.Second)
 				p := &peer{}
 				done := e.attach(id, Streams{Stdin: p, Stdout: p, Stderr: p})
-				p.say("echo -n hello\n")
+				p.say(c.says + "\n")
 				e.sleep(time.Second)
 				if string(p.got) != c.shown {
 					t.Errorf("got %q, want %q", p.got, c.shown)
@@ -207,6 +208,17 @@ func TestStreamErrors(t *testing.T) {
 		e.code(e.c.PortForwardStream(e.ctx, "nobody", 80, &peer{}), codes.NotFound)
 		sb := e.sandbox("web", 0)
 		id := e.create(sb, "web", "main", 0)
+		// That a request names nothing is for the streaming server to say, before a URL.
+		for id, want := range map[string]codes.Code{"nobody": codes.NotFound, sb: codes.OK, "": codes.OK} {
+			_, err := e.c.PortForward(e.ctx, &runtimeapi.PortForwardRequest{PodSandboxId: id})
+			e.code(err, want)
+		}
+		for id, want := range map[string]codes.Code{"nobody": codes.NotFound, id: codes.Unknown, "": codes.OK} {
+			_, err := e.c.Exec(e.ctx, &runtimeapi.ExecRequest{ContainerId: id, Cmd: []string{"true"}})
+			e.code(err, want)
+			_, err = e.c.Attach(e.ctx, &runtimeapi.AttachRequest{ContainerId: id})
+			e.code(err, want)
+		}
 		_, err = e.c.ExecStream(e.ctx, id, []string{"true"}, false, Streams{})
 		e.code(err, codes.Unknown)
 		e.ok(e.c.StartContainer(e.ctx, id))

@@ -271,6 +271,24 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestSays: what a server writes to its log when it starts, or when it lacks something.
+func TestSays(t *testing.T) {
+	c := newCatalogue()
+	for _, tc := range []struct{ image, want string }{
+		{"library/httpd", "stderr AH00489: Apache/2.4 (Unix) configured -- resuming normal operations; stderr AH00094: Command line: 'httpd -D FOREGROUND'"},
+		{"bitnami/redis", "stderr The REDIS_PASSWORD environment variable is empty or not set."},
+		{"library/nginx", ""},
+	} {
+		var lines []string
+		for _, l := range started(c, tc.image, nil, nil, nil, nil).Logs {
+			lines = append(lines, l.Stream+" "+l.Text)
+		}
+		if got := strings.Join(lines, "; "); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.image, got, tc.want)
+		}
+	}
+}
+
 // TestTargets: where tools look for their servers.
 func TestTargets(t *testing.T) {
 	st := &Store{catalogue: newCatalogue()}
