@@ -103,6 +103,82 @@ func TestLowerLimits(t *testing.T) {
 	}
 }
 
+// TestInterruptAtATerminal: ^C is a new line for a shell that waits at its prompt, and ends what
+// the shell has started, even if that waits for input too.
+func TestInterruptAtATerminal(t *testing.T) {
+	r := newRig(t)
+	var log []string
+	read := func(ctx context.Context, p *kernel.Process) {
+		b := make([]byte, 64)
+		n, err := p.FD(0).Read(ctx, b)
+		log = append(log, fmt.Sprintf("%s reads %q, %v", p.Argv[0], b[:n], err))
+	}
+	r.cmds["cat"] = func(ctx context.Context, p *kernel.Process) int {
+		read(ctx, p)
+		return 0
+	}
+	r.cmds["sh"] = func(ctx context.Context, p *kernel.Process) int {
+		kernel.Prompts(p.FD(0))
+		read(ctx, p)
+		child, err := p.Spawn(ctx, kernel.Spec{Path: "/bin/cat", Argv: []string{"cat"}})
+		must(t, err)
+		e, _ := p.Wait(ctx, child)
+		log = append(log, fmt.Sprint("cat ends with ", e.Code))
+		read(ctx, p)
+		return 3
+	}
+	tty := r.m.NewTTY(&output{})
+	c := r.container(nil)
+	_, first := r.start(c, argv("sleep"))
+	spec := argv("sh")
+	spec.FDs = []kernel.File{tty.Slave(), tty.Slave(), tty.Slave()}
+	p, e := r.start(c, spec)
+	tty.SetLeader(p)
+	for range 3 {
+		r.run(time.Second)
+		r.l.Root().Go("types", func(ctx context.Context) { _, _ = tty.Keyboard().Write(ctx, []byte{3}) })
+	}
+	r.run(time.Second)
+	if got, want := strings.Join(log, "; "), `sh reads "\n", <nil>; cat ends with 130; sh reads "\n", <nil>`; got != want || *e == nil || (*e).Code != 3 || *first != nil {
+		t.Errorf("%s; want %s; %v", got, want, *e)
+	}
+}
+
+// TestTmpfsOfTheKubelet: its options are in the container's table of mounts; noswap needs a
+// kernel of 6.4 (KEP-2400).
+func TestTmpfsOfTheKubelet(t *testing.T) {
+	for release, want := range map[string]string{
+		"":               "rw,relatime,size=1024k",
+		"6.3.13-generic": "rw,relatime,size=1024k",
+		"6.4.0":          "rw,relatime,size=1024k,noswap",
+		"6.10.1":         "rw,relatime,size=1024k,noswap",
+		"7.0":            "rw,relatime,size=1024k,noswap",
+		"5.15.0":         "rw,relatime,size=1024k",
+		"x":              "rw,relatime,size=1024k",
+	} {
+		r := newRig(t)
+		o := *r.m.Options()
+		o.Kernel = release
+		r.m = kernel.New(o)
+		must(t, r.fs.MkdirAll("/secret", 0o755))
+		must(t, r.fs.MountTmpfsSize("/secret", 1<<20))
+		c := r.container(nil)
+		must(t, c.View().Namespace().Bind("/s", r.fs, "/secret", false))
+		got := ""
+		r.as(kernel.Cred{}, c, func(_ context.Context, p *kernel.Process) int {
+			for line := range strings.Lines(content(p.View(), "/proc/mounts")) {
+				if f := strings.Fields(line); f[1] == "/s" {
+					got = f[2] + " " + f[3]
+				}
+			}
+			return 0
+		})
+		if got != "tmpfs "+want {
+			t.Errorf("kernel %q: %s, want %s", release, got, want)
+		}
+	}
+}
+
 func TestHostPIDs(t *testing.T) {
 	r := newRig(t)
 	r.m.HostPIDs().AddStated("/usr/bin/containerd")
