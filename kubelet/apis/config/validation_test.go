@@ -128,6 +128,15 @@ var validationCases = []struct {
 	{"tracing.samplingRatePerMillion", "tracing.samplingRatePerMillion: Invalid value: -1: sampling rate must be positive", func(c *configuration) {
 		c.Tracing = &tracingapi.TracingConfiguration{SamplingRatePerMillion: p32(-1)}
 	}},
+	{"tracing.samplingRatePerMillion", "tracing.samplingRatePerMillion: Invalid value: 1000001: sampling rate per million must be less than or equal to one million", func(c *configuration) {
+		c.Tracing = &tracingapi.TracingConfiguration{SamplingRatePerMillion: p32(1_000_001)}
+	}},
+	{"tracing.endpoint", `tracing.endpoint: Invalid value: "dns://otel collector:4317": parse "dns://otel collector:4317": invalid character " " in host name`, func(c *configuration) {
+		c.Tracing = &tracingapi.TracingConfiguration{Endpoint: ptr.To("otel collector:4317")}
+	}},
+	{"tracing.endpoint", `tracing.endpoint: Invalid value: "http://otel:4317": unsupported scheme: http.  Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md`, func(c *configuration) {
+		c.Tracing = &tracingapi.TracingConfiguration{Endpoint: ptr.To("http://otel:4317")}
+	}},
 	{"memoryThrottlingFactor", "invalid configuration: memoryThrottlingFactor 2 must be greater than 0 and less than or equal to 1.0", func(c *configuration) { c.MemoryThrottlingFactor = ptr.To(2.0) }},
 	{"memoryReservationPolicy", `invalid configuration: memoryReservationPolicy "TieredReservation" requires MemoryQoS feature gate to be enabled`, func(c *configuration) { c.MemoryReservationPolicy = "TieredReservation" }},
 	{"containerRuntimeEndpoint", "invalid configuration: the containerRuntimeEndpoint was not specified or empty", func(c *configuration) { c.ContainerRuntimeEndpoint = "" }},

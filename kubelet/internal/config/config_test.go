@@ -237,23 +237,63 @@ func fileWorld(t *testing.T) (*loop.Loop, *memfs.FS, *PodConfig, *[]string) {
 	return l, f, c, &logs
 }
 
+// toldUntil runs the loop, and returns what the configuration told of until then, without UIDs.
+func toldUntil(t *testing.T, l *loop.Loop, c *PodConfig, at time.Duration) (out []string) {
+	t.Helper()
+	if err := l.RunUntil(loop.Epoch().Add(at)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range drain(c) {
+		var words []string
+		for _, w := range strings.Fields(line) {
+			name, _, _ := strings.Cut(w, "/")
+			words = append(words, name)
+		}
+		out = append(out, strings.Join(words, " "))
+	}
+	return out
+}
+
+// TestFileSourceOfOneFile: staticPodPath may be a manifest. One that can't be read leaves all as it
+// was, where one in a folder loses its pod at the next list; one that is missing is no pod
+// (sourceFile.listConfig of pkg/kubelet/config/file.go).
+func TestFileSourceOfOneFile(t *testing.T) {
+	l, f, c, logs := fileWorld(t)
+	if err := f.MkdirAll("/etc", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Duration(0)
+	for _, step := range []struct {
+		what, text string // "" removes the file
+		want       string
+		logs       bool
+	}{
+		{"nothing is there", "", "[ADD]", false},
+		{"a manifest", fmt.Sprintf(manifest, "", "a"), "[ADD web-node1]", false},
+		{"the same one", fmt.Sprintf(manifest, "", "a"), "[]", false},
+		{"an edit", fmt.Sprintf(manifest, "", "b"), "[REMOVE web-node1 ADD web-node1]", false},
+		{"a broken edit", "kind: Pod\n  broken", "[]", true},
+		{"mended", fmt.Sprintf(manifest, "-2", "b"), "[REMOVE web-node1 ADD web-2-node1]", false},
+		{"removed", "", "[REMOVE web-2-node1]", false},
+	} {
+		*logs = nil
+		if step.text == "" {
+			_ = f.Remove("/etc/manifests")
+		} else if err := f.WriteFile("/etc/manifests", []byte(step.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		at += 45 * time.Second // so that there are lists as well
+		if got := fmt.Sprint(toldUntil(t, l, c, at)); got != step.want || len(*logs) > 0 != step.logs {
+			t.Errorf("%s: got %s, want %s; logs %q", step.what, got, step.want, *logs)
+		}
+	}
+}
+
 func TestFileSource(t *testing.T) {
 	l, f, c, logs := fileWorld(t)
 	run := func(at time.Duration) []string {
 		t.Helper()
-		if err := l.RunUntil(loop.Epoch().Add(at)); err != nil {
-			t.Fatal(err)
-		}
-		var out []string
-		for _, line := range drain(c) {
-			var words []string
-			for _, w := range strings.Fields(line) {
-				name, _, _ := strings.Cut(w, "/")
-				words = append(words, name)
-			}
-			out = append(out, strings.Join(words, " "))
-		}
-		return out
+		return toldUntil(t, l, c, at)
 	}
 	expect := func(what string, got []string, want ...string) {
 		t.Helper()
