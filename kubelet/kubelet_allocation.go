@@ -22,6 +22,7 @@ func (kl *Kubelet) newAllocation() (*allocation.Manager, error) {
 	if kl.opts.DevicePlugins != nil {
 		predicates.Devices = kl.containers.deviceManager.InUse
 	}
+	swap := kl.swap()
 	predicates.Preemption = &lifecycle.Preemption{Kill: kl.preempt, Log: kl.log}
 	return allocation.New(allocation.Options{
 		Loop: kl.l, Group: kl.g, FS: kl.fs, Dir: kl.opts.RootDir,
@@ -42,7 +43,7 @@ func (kl *Kubelet) newAllocation() (*allocation.Manager, error) {
 			kl.recorder.Event(kubecontainer.PodRef(pod), eventtype, reason, message)
 		},
 		Limits: allocation.ResizeLimits{
-			LimitedSwap:  kl.cfg.MemorySwap.SwapBehavior == "LimitedSwap",
+			LimitedSwap:  kl.cfg.MemorySwap.SwapBehavior == limitedSwap && swap.Controller && !swap.CgroupV1 && !kl.opts.CgroupV1,
 			StaticCPUs:   kl.cfg.CPUManagerPolicy == "static",
 			StaticMemory: kl.cfg.MemoryManagerPolicy == "Static",
 		},

@@ -2,6 +2,7 @@ package kubelet_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -225,6 +226,9 @@ func TestRestartedKubeletTakesOver(t *testing.T) {
 	w.run(40)
 	w.expect("what a new kubelet does", w.calls(11, "RunPodSandbox", "StartContainer", "StopContainer"),
 		"14 StopContainer container default/gone-node-0/main")
+	if want := "Clean up containers for orphaned pod we had not seen before pod=gone-node-0_default"; !slices.ContainsFunc(w.logs, func(l string) bool { return strings.Contains(l, want) }) {
+		t.Errorf("no %q in\n%s", want, strings.Join(w.logs, "\n"))
+	}
 }
 
 // A crash loop: restarts not before 0, 10, 20 s after the exits.

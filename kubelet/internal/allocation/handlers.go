@@ -3,8 +3,8 @@ package allocation
 import (
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/drydock-sim/drydock/kubelet/internal/allocation/state"
 	"github.com/drydock-sim/drydock/kubelet/internal/lifecycle"
+	kubetypes "github.com/drydock-sim/drydock/kubelet/internal/types"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 )
 
@@ -37,7 +37,8 @@ func (l *ResizeLimits) admit(pod, allocated *v1.Pod) lifecycle.PodAdmitResult {
 }
 
 // changes tells what a resize changes: the cpu or memory of any container, and
-// the memory request of one that may swap.
+// the memory request of one that may swap, before or after. The pod's own resources
+// don't count, as upstream.
 func (l *ResizeLimits) changes(pod, allocated *v1.Pod) (cpu, memory, swapped bool) {
 	for k, list := range [...][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		had := [...][]v1.Container{allocated.Spec.InitContainers, allocated.Spec.Containers}[k]
@@ -45,22 +46,19 @@ func (l *ResizeLimits) changes(pod, allocated *v1.Pod) (cpu, memory, swapped boo
 			now, was := &list[i].Resources, &had[i].Resources
 			cpu = cpu || differs(now, was, v1.ResourceCPU)
 			memory = memory || differs(now, was, v1.ResourceMemory)
-			if l.LimitedSwap && mayHaveSwap(pod, was) && now.Requests.Memory().Cmp(*was.Requests.Memory()) != 0 &&
+			if l.LimitedSwap && (mayHaveSwap(pod, was) || mayHaveSwap(pod, now)) && now.Requests.Memory().Cmp(*was.Requests.Memory()) != 0 &&
 				resizePolicy(&list[i], v1.ResourceMemory) != v1.RestartContainer {
 				swapped = true
 			}
 		}
 	}
-	if !state.PodEqual(pod.Spec.Resources, allocated.Spec.Resources) {
-		cpu, memory = true, true
-	}
 	return cpu, memory, swapped
 }
 
-// differs reports whether request or limit of a resource differ.
+// differs reports whether the requests of a resource differ. Limits are not asked
+// for: those of a Guaranteed pod's containers are the requests.
 func differs(a, b *v1.ResourceRequirements, name v1.ResourceName) bool {
-	return quantity(a.Requests, name) != quantity(b.Requests, name) ||
-		quantity(a.Limits, name) != quantity(b.Limits, name)
+	return quantity(a.Requests, name) != quantity(b.Requests, name)
 }
 
 // quantity is an amount, of CPU in millicores; what is missing is 0.
@@ -72,11 +70,11 @@ func quantity(l v1.ResourceList, name v1.ResourceName) int64 {
 	return q.Value()
 }
 
-// mayHaveSwap reports whether LimitedSwap gives a container some: a Burstable
-// pod's with a memory request below its limit.
+// mayHaveSwap reports whether LimitedSwap gives a container some: one of a
+// Burstable pod that is not critical, with a memory request other than its limit
+// (GetContainerSwapBehavior of kuberuntime_container_linux.go).
 func mayHaveSwap(pod *v1.Pod, r *v1.ResourceRequirements) bool {
-	request, limit := r.Requests.Memory(), r.Limits.Memory()
-	return qos.Class(pod) == v1.PodQOSBurstable && !request.IsZero() && request.Cmp(*limit) != 0
+	return qos.Class(pod) == v1.PodQOSBurstable && !kubetypes.IsCriticalPod(pod) && r.Requests.Memory().Cmp(*r.Limits.Memory()) != 0
 }
 
 // resizePolicy is what a container says of a resource; NotRequired unless it
