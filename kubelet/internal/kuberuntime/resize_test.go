@@ -33,6 +33,9 @@ type resizable struct {
 	*fakeRuntime
 	used  int64
 	wrong error
+	// silent is one that tells no memory, statsFail one that tells nothing.
+	silent    bool
+	statsFail error
 }
 
 func (r *resizable) UpdateContainerResources(_ context.Context, id string, res *runtimeapi.ContainerResources) error {
@@ -48,6 +51,9 @@ func (r *resizable) UpdatePodSandboxResources(_ context.Context, req *runtimeapi
 }
 
 func (r *resizable) ContainerStats(context.Context, string) (*runtimeapi.ContainerStats, error) {
+	if r.silent || r.statsFail != nil {
+		return &runtimeapi.ContainerStats{}, r.statsFail
+	}
 	return &runtimeapi.ContainerStats{Memory: &runtimeapi.MemoryUsage{UsageBytes: &runtimeapi.UInt64Value{Value: uint64(r.used)}}}, nil
 }
 
@@ -64,12 +70,15 @@ func (a recordedAllocation) ActuatedPod(p *v1.Pod, r *v1.ResourceRequirements) {
 
 func TestResizeOrder(t *testing.T) {
 	for _, tc := range []struct {
-		name    string
-		was, is map[string]string
-		used    int64
-		wrong   error
-		calls   []string
-		failure string
+		name      string
+		was, is   map[string]string
+		used      int64
+		wrong     error
+		silent    bool
+		statsFail error
+		unable    bool // the runtime can't change resources at all
+		calls     []string
+		failure   string
 	}{
 		{name: "grows", was: map[string]string{"a": "100m/100m 64Mi/64Mi"}, is: map[string]string{"a": "200m/200m 128Mi/128Mi"}, calls: []string{
 			"pod shares=102 quota=10000 memory=128Mi",
@@ -91,19 +100,33 @@ func TestResizeOrder(t *testing.T) {
 		}},
 		{name: "below what is used", was: map[string]string{"a": "100m/100m 128Mi/128Mi"}, is: map[string]string{"a": "50m/50m 64Mi/64Mi"}, used: 100 << 20,
 			failure: `cannot decrease memory limits: [attempting to set pod memory limit (67108864) below current usage (104857600), attempting to set container "a" memory limit (67108864) below current usage (104857600)]`},
+		{name: "without a word of what is used", was: map[string]string{"a": "100m/100m 128Mi/128Mi"}, is: map[string]string{"a": "100m/100m 64Mi/64Mi"}, silent: true,
+			failure: `cannot decrease memory limits: missing container "a" memory usage`},
+		{name: "what is used is not known", was: map[string]string{"a": "100m/100m 128Mi/128Mi"}, is: map[string]string{"a": "100m/100m 64Mi/64Mi"}, statsFail: errors.New("no"),
+			failure: `unable to read memory usage for pod "p_ns(u)"`},
+		{name: "what is used does not matter", was: map[string]string{"a": "100m/100m 64Mi/64Mi"}, is: map[string]string{"a": "200m/200m 64Mi/64Mi"}, statsFail: errors.New("no"), calls: []string{
+			"pod shares=102 quota=20000 memory=64Mi",
+			"pod shares=204 quota=20000 memory=64Mi",
+			"id-a shares=204 quota=20000 memory=64Mi",
+		}},
+		{name: "a runtime that can't", was: map[string]string{"a": "100m/100m 64Mi/64Mi"}, is: map[string]string{"a": "200m/200m 64Mi/64Mi"}, unable: true, failure: "the runtime cannot change resources"},
 		{name: "the first failure ends it", was: map[string]string{"a": "1/1 -/-", "b": "2/2 -/-"}, is: map[string]string{"a": "2/2 -/-", "b": "1/1 -/-"}, wrong: errors.New("no"),
 			calls: []string{"id-b shares=1024 quota=100000 memory=0Mi"}, failure: "updating cpu of container b: no"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := loop.New(loop.Options{})
 			defer l.Close()
-			rt := &resizable{fakeRuntime: &fakeRuntime{l: l}, used: tc.used, wrong: tc.wrong}
+			rt := &resizable{fakeRuntime: &fakeRuntime{l: l}, used: tc.used, wrong: tc.wrong, silent: tc.silent, statsFail: tc.statsFail}
+			var service RuntimeService = rt
+			if tc.unable {
+				service = rt.fakeRuntime
+			}
 			s := state.New()
 			p := podtest.Sized(tc.is)
 			s.Put(p.UID, entryOf(tc.was))
 			again := 0
 			m, err := New(Options{
-				Loop: l, Group: l.Root(), RuntimeService: rt, ImageService: rt, Allocation: recordedAllocation{s},
+				Loop: l, Group: l.Root(), RuntimeService: service, ImageService: rt, Allocation: recordedAllocation{s},
 				Cgroups: &cm.PodCgroups{}, Reinspect: func(types.UID) { again++ },
 			})
 			if err != nil {
