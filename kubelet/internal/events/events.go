@@ -48,7 +48,6 @@ const (
 	FailedStatusPodSandBox          = "FailedPodSandBoxStatus"
 	DeadlineExceeded                = "DeadlineExceeded"
 	Evicted                         = "Evicted"
-	HostIPsIPFamilyMismatch         = "HostIPsIPFamilyMismatch"
 	DNSConfigForming                = "DNSConfigForming"
 	MissingClusterDNS               = "MissingClusterDNS"
 	FailedNodeDeclaredFeatures      = "FailedNodeDeclaredFeaturesCheck"
