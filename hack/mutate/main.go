@@ -21,6 +21,8 @@
 // so that a change elsewhere leaves it as it is. -o keeps the verdicts; with
 // -survivors only those that survived in FILE are tried again.
 //
+// A line of a log is no mutant.
+//
 // Mutants that no test could kill, because they do the same, stand in
 // equivalent.txt with the reason, and don't count.
 package main

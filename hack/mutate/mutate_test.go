@@ -25,12 +25,15 @@ func f(a, b int, s string) (n int) {
 	case a == 0:
 		defer g(a * 2)
 	}
+	logf(s)
 	_ = s + s
 	const c = 1 + 2
 	return n
 }
 
 func g(int) {}
+
+func logf(string) {}
 `
 
 // mutantsOf returns the mutants of a source.
