@@ -71,6 +71,7 @@ func NewEvented(o EventedOptions) *Evented {
 // Start has the runtime tell of its containers until the group dies. The Generic must have been
 // started.
 func (e *Evented) Start(g *loop.Group) {
+	e.o.Generic.told = true
 	// Who waits for a status that no event brings goes on after this period. The first time
 	// comes when the first relist has been made: before that nothing is known.
 	e.updates = g.Every("evented-pleg-cache", cacheUpdatePeriod, 0, func() { e.o.Generic.o.Cache.UpdateTime(e.now()) })
@@ -92,6 +93,7 @@ func (e *Evented) watch(ctx context.Context) {
 	}
 	e.log("Fall back to Generic PLEG relisting since Evented PLEG is not working")
 	e.updates.Stop()
+	e.o.Generic.told = false
 	e.o.Relister().Update(DefaultRelistPeriod, DefaultRelistThreshold)
 }
 

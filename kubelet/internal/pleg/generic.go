@@ -65,6 +65,7 @@ type Generic struct {
 	due    bool // a relist is to be made
 	relister
 	forced []*loop.Event // who waits for a relist beside those of the period
+	told   bool          // events of the runtime come in, of which an Evented tells
 
 	requests []request
 	pods     []*kubecontainer.Pod // last picture of each pod, by UID
@@ -412,7 +413,7 @@ func (p *Generic) takeReinspect(uid types.UID) bool {
 // inspect puts the status of a pod that was listed at that time, or the error, into
 // the cache, and reports whether the cache took it: with events it may know better.
 func (p *Generic) inspect(ctx context.Context, pod *kubecontainer.Pod, at time.Time) (kept bool, err error) {
-	if p.o.Shared {
+	if p.told {
 		// An event of after the listing may be in the cache; what is seen now is newer.
 		at = p.o.Loop.Now()
 	}
