@@ -13,6 +13,8 @@
 #
 # Exit code 77: containerd can't run pods here; a line on stderr says why.
 #
+# RIG_MIRRORED is a registry that this one stands in for, such as registry.k8s.io.
+#
 # It wants root. containerd, runc and the CNI plugins are Debian's; what is
 # missing of them is installed with apt-get. hack/containerd2.sh sets
 # RIG_CONTAINERD (an executable, with its shim beside it) and RIG_CONFIG=3.
@@ -141,14 +143,20 @@ END
   [plugins."io.containerd.grpc.v1.cri".registry.mirrors."$registry"]
     endpoint = ["http://$registry"]
 END
+		[ -z "${RIG_MIRRORED:-}" ] || cat >>"$dir/config.toml" <<END
+  [plugins."io.containerd.grpc.v1.cri".registry.mirrors."$RIG_MIRRORED"]
+    endpoint = ["http://$registry"]
+END
 		return
 	fi
-	mkdir -p "$dir/certs.d/$registry"
-	cat >"$dir/certs.d/$registry/hosts.toml" <<END
+	for host in "$registry" ${RIG_MIRRORED:-}; do
+		mkdir -p "$dir/certs.d/$host"
+		cat >"$dir/certs.d/$host/hosts.toml" <<END
 server = "http://$registry"
 [host."http://$registry"]
   capabilities = ["pull", "resolve"]
 END
+	done
 	cat >>"$dir/config.toml" <<END
 disabled_plugins = ["io.containerd.nri.v1.nri"]
 

@@ -18,7 +18,8 @@
 # The tests' images are made here under the names that they ask for: agnhost's program, Debian's
 # busybox and, as their shell, Debian's bash (busybox's of 1.35 keeps variables from commands whose
 # names are no shell's), in one layer. Names of which only that is true stand for what they are not:
-# nginx is busybox's httpd, pause is agnhost's, curl is wget.
+# nginx is busybox's httpd, pause is agnhost's, curl is wget, and the kitten, which is pulled, is a
+# line of JSON on what says of itself that it is Alpine.
 #
 # Exit code 0: passed; 1: it did not; 77: it can't run here. It wants root, kubectl, jq, openssl,
 # busybox-static and bash-static. The kubelet's root directory is /var/lib/kubelet, which must be free
@@ -52,7 +53,7 @@ if [ -z "${SIGNODE_INSIDE:-}" ]; then
 	fi
 	(cd "$repo" && go build -o bin/ginkgo github.com/onsi/ginkgo/v2/ginkgo) || exit 1
 	dir=$(mktemp -d /tmp/signode.XXXXXX) || exit 1
-	SIGNODE_INSIDE=$dir "$here/${RIG:-containerd}.sh" run "$dir/rig" -- "$0" "$focus"
+	SIGNODE_INSIDE=$dir RIG_MIRRORED=registry.k8s.io "$here/${RIG:-containerd}.sh" run "$dir/rig" -- "$0" "$focus"
 	code=$?
 	[ -z "${SIGNODE_KEEP:-}" ] || { mkdir -p "$SIGNODE_KEEP" && cp -r "$dir"/*.log "$SIGNODE_KEEP"/ && cp -r "$dir/report" "$SIGNODE_KEEP"/ 2>/dev/null; }
 	rm -rf --one-file-system "$dir"
@@ -81,6 +82,8 @@ chmod 6755 fs/usr/local/bin/nnp
 echo "nginx" >fs/usr/share/nginx/html/index.html
 printf 'root:x:0:0::/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/:/bin/sh\n' >fs/etc/passwd
 printf 'root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\n' >fs/etc/group
+printf 'NAME="Alpine Linux"\nID=alpine\n' >fs/etc/os-release
+echo '{"image": "kitten.jpg"}' >fs/data.json
 tar -C fs --owner 0 --group 0 -cf layer.tar .
 layer=$(sha256sum layer.tar | cut -d' ' -f1)
 # made NAME CONFIG: imports an image of that layer.
@@ -100,6 +103,11 @@ for i in $(named busybox) $(named ipc-utils); do made "$i" '{"Cmd": ["sh"]}'; do
 for i in $(named nginx); do made "$i" '{"Cmd": ["httpd", "-f", "-p", "80", "-h", "/usr/share/nginx/html"]}'; done
 for i in $(named nonewprivs); do made "$i" '{"Cmd": ["nnp"]}'; done
 for i in $(named nonroot); do made "$i" '{"Cmd": ["sh"], "User": "1234"}'; done
+for i in $(named kitten); do
+	i=$DRYDOCK_TEST_REGISTRY/${i#*/}
+	made "$i" '{}'
+	ctr -a "${CONTAINER_RUNTIME_ENDPOINT#unix://}" -n k8s.io images push --plain-http "$i" >/dev/null || problem "the image $i can't be pushed"
+done
 
 # --- the cluster
 
