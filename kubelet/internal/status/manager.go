@@ -326,14 +326,15 @@ func hasBeenInitialized(pod *v1.Pod) bool {
 		}
 	}
 	n := len(pod.Status.InitContainerStatuses)
-	if n == 0 {
+	if n == 0 || n > len(pod.Spec.InitContainers) {
 		return false
 	}
-	s := &pod.Status.InitContainerStatuses[n-1]
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == s.Name && kubecontainer.IsRestartableInit(c) {
-			return s.State.Running != nil && s.Started != nil && *s.Started
-		}
+	s, c := &pod.Status.InitContainerStatuses[n-1], &pod.Spec.InitContainers[n-1]
+	switch {
+	case c.Name != s.Name: // a status of something else
+		return false
+	case kubecontainer.IsRestartableInit(c):
+		return s.State.Running != nil && s.Started != nil && *s.Started
 	}
 	if t := s.LastTerminationState.Terminated; t != nil && t.ExitCode == 0 {
 		return true
