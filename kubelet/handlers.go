@@ -42,6 +42,7 @@ func (sl *syncLoop) handlePodAdditions(ctx context.Context, pods []*v1.Pod) {
 	from := 0 // pods from here on come last among those that the next is beside
 	for i, pod := range pods {
 		sl.setPod(pod)
+		sl.volumes.trackCertificates(pod)
 		if sl.opts.Unsupported != nil {
 			for _, what := range sl.opts.Unsupported(pod) {
 				sl.logf("Warning: the pod asks for what this kubelet does not do pod=%s: %s", podName(pod), what)
@@ -82,6 +83,7 @@ func (sl *syncLoop) removePod(pod *v1.Pod) {
 	// The status manager finds a mirror's static pod by the translation that
 	// ends with the removal.
 	uid := sl.pods.TranslatePodUID(pod.UID)
+	sl.volumes.forgetCertificates(pod)
 	sl.pods.RemovePod(pod)
 	sl.statusManager.PodChanged(uid)
 	sl.volumes.PodsChanged()

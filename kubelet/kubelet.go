@@ -44,6 +44,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/kubelet/cm"
 	"github.com/drydock-sim/drydock/kubelet/credentialprovider/plugin"
+	"github.com/drydock-sim/drydock/kubelet/internal/clustertrustbundle"
 	"github.com/drydock-sim/drydock/kubelet/internal/cm/dra"
 	"github.com/drydock-sim/drydock/kubelet/internal/config"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
@@ -56,6 +57,7 @@ import (
 	"github.com/drydock-sim/drydock/kubelet/internal/nodestatus"
 	"github.com/drydock-sim/drydock/kubelet/internal/pleg"
 	kubepod "github.com/drydock-sim/drydock/kubelet/internal/pod"
+	"github.com/drydock-sim/drydock/kubelet/internal/podcertificate"
 	"github.com/drydock-sim/drydock/kubelet/internal/runtimeclass"
 	"github.com/drydock-sim/drydock/kubelet/internal/status"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
@@ -99,6 +101,8 @@ type Client interface {
 	runtimeclass.Client
 	manager.ConfigMapClient
 	manager.SecretClient
+	clustertrustbundle.Client
+	podcertificate.Client
 	token.Client
 	volumemanager.Claims
 	csi.Client
@@ -218,6 +222,9 @@ type Options struct {
 	// CredentialPlugins runs; nil: there are none.
 	CredentialProviders *plugin.Config
 	CredentialPlugins   plugin.Runner
+	// PodKeys makes the private keys of pods' certificates; nil: pods get none. It is asked
+	// with the gate PodCertificateRequest only.
+	PodKeys podcertificate.Keys
 	// Logind holds up the machine's shutdown; nil: nobody watches for it.
 	Logind nodeshutdown.Logind
 	// AllocatableIgnoresEviction is --experimental-allocatable-ignore-eviction:

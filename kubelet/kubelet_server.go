@@ -404,6 +404,12 @@ func (h Host) state() *metrics.State {
 	if c := kl.opts.CredentialProviders; c != nil {
 		s.CredentialProviderHash = c.Hash
 	}
+	if c := kl.volumes.certificates; c != nil {
+		s.PodCertificates = map[metrics.PodCertificate]int{}
+		for of, n := range c.States() { //drydock:unordered each is set once
+			s.PodCertificates[metrics.PodCertificate(of)] = n
+		}
+	}
 	last := kl.pleg.LastRelist()
 	if kl.evented != nil && kl.evented.Seen().After(last) {
 		last = kl.evented.Seen()

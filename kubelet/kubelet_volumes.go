@@ -12,9 +12,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/drydock-sim/drydock/ground/loop"
+	"github.com/drydock-sim/drydock/kubelet/internal/clustertrustbundle"
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
 	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/features"
+	"github.com/drydock-sim/drydock/kubelet/internal/podcertificate"
 	"github.com/drydock-sim/drydock/kubelet/internal/token"
 	"github.com/drydock-sim/drydock/kubelet/internal/util/manager"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
@@ -51,6 +53,8 @@ type podVolumes struct {
 	secrets    *manager.Store[*v1.Secret]
 	tokens     *token.Manager
 	csi        *csi.Handler
+	// certificates are nil without an API, or the gate PodCertificateRequest.
+	certificates *podcertificate.Manager
 }
 
 // newPodVolumes makes the volumes of a node. Without an API there are neither
@@ -81,6 +85,7 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func(
 		v.configMaps, v.secrets = manager.NewConfigMaps(b.client, o), manager.NewSecrets(b.client, o)
 		v.tokens = token.New(token.Options{Loop: b.l, Client: b.client, NodeName: b.nodeName, Log: b.log})
 		host.ConfigMaps, host.Secrets, host.Tokens = v.configMaps, v.secrets, v.tokens
+		v.useCertificates(host, node)
 	}
 	v.csi = csi.NewHandler(drivers)
 	v.Manager = volumemanager.New(volumemanager.Options{
@@ -89,6 +94,46 @@ func newPodVolumes(b *base, known *knownPods, node *nodeView, inUseChanged func(
 		SourcesReady: known.podConfig.AllReady, Claims: claims, AttachesItself: !ptr.Deref(b.cfg.EnableControllerAttachDetach, true), Log: b.log,
 	})
 	return v
+}
+
+// useCertificates has pods get certificates in files, whom to trust and their own, if there
+// are gates for it.
+func (v *podVolumes) useCertificates(host *volume.Host, node *nodeView) {
+	if v.settings.gates.Enabled(features.ClusterTrustBundleProjection) {
+		host.TrustBundles = clustertrustbundle.New(clustertrustbundle.Options{
+			Group: v.g, Client: v.client, NodeName: v.nodeName, CacheSize: 2 * int(v.cfg.MaxPods), Log: v.log,
+		})
+	}
+	if !v.settings.gates.Enabled(features.PodCertificateRequest) {
+		return
+	}
+	v.certificates = podcertificate.New(podcertificate.Options{
+		Group: v.g, Client: v.client, NodeName: v.nodeName, Pods: v.pods, Recorder: v.recorder,
+		Node: node.get, NodeSynced: node.hasSynced, Keys: v.opts.PodKeys, Log: v.log,
+	})
+	host.PodCertificates = v.certificates
+}
+
+// Start starts the volume manager, and what asks for pods' certificates.
+func (v *podVolumes) Start() {
+	v.Manager.Start()
+	if v.certificates != nil {
+		v.certificates.Start()
+	}
+}
+
+// trackCertificates has certificates asked for that a pod which is new to the node wants,
+// forgetCertificates forgets them.
+func (v *podVolumes) trackCertificates(pod *v1.Pod) {
+	if v.certificates != nil {
+		v.certificates.TrackPod(pod)
+	}
+}
+
+func (v *podVolumes) forgetCertificates(pod *v1.Pod) {
+	if v.certificates != nil {
+		v.certificates.ForgetPod(pod)
+	}
 }
 
 // volumePlugins are the node's plugins (cmd/kubelet/app/plugins.go).

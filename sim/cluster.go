@@ -54,6 +54,8 @@ type Options struct {
 	NoKubeletMetrics bool
 	// Census has it noted which pods there were, for Cluster.Census.
 	Census bool
+	// APIGates are the API server's feature gates that can be set.
+	APIGates apiserver.Gates
 	// ControlPlane is which controllers there are. The zero value is all.
 	ControlPlane controlplane.Options
 	// Elision is whether the kubelets and the shells leave out what would do nothing
@@ -143,7 +145,7 @@ func (c *Cluster) Storage(driver string) *plugins.Storage { return c.storages[dr
 
 func (c *Cluster) addAPI(l *loop.Loop) {
 	c.apiRec = c.newRecorder(l, "")
-	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad, EventLimits: c.opts.EventLimits})
+	c.api = apiserver.New(apiserver.Options{Loop: l, Recorder: c.apiRec, LatencyMin: c.opts.APILatencyMin, LatencyMax: c.opts.APILatencyMax, Load: c.opts.APILoad, Gates: c.opts.APIGates, EventLimits: c.opts.EventLimits})
 	control := c.opts.ControlPlane
 	if c.opts.Loop == nil && control.Metrics == nil {
 		control.Metrics = newMetricsServer(c, l)

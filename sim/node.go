@@ -338,7 +338,7 @@ func (n *Node) bringUp() {
 	g := n.l.NewGroup("kubelet")
 	opts := kubelet.Options{
 		Loop: n.l, Group: g, NodeName: n.name, Config: n.config, Client: n.client,
-		NodeLabels: n.labels, ExternalCloudProvider: n.cloud, Settings: n.settings, NoMetrics: n.cluster.opts.NoKubeletMetrics,
+		PodKeys: podKeys{n.l.Seed()}, NodeLabels: n.labels, ExternalCloudProvider: n.cloud, Settings: n.settings, NoMetrics: n.cluster.opts.NoKubeletMetrics,
 		Defaulter: apiserver.SetPodDefaults,
 		Validator: func(pod *v1.Pod) error { return apiserver.ValidatePod(pod).ToAggregate() },
 	}

@@ -23,14 +23,7 @@ func Unsupported(pod *v1.Pod) []string {
 // uses one waits for it).
 func unsupportedVolume(field string, v *v1.Volume, say func(field, what string)) {
 	switch {
-	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.PersistentVolumeClaim != nil, v.Ephemeral != nil, v.NFS != nil, v.CSI != nil, v.Image != nil:
-	case v.Projected != nil:
-		for i := range v.Projected.Sources {
-			s := &v.Projected.Sources[i]
-			if s.ClusterTrustBundle != nil || s.PodCertificate != nil {
-				say(fmt.Sprintf("%s.projected.sources[%d]", field, i), "needs a feature gate that is off")
-			}
-		}
+	case v.EmptyDir != nil, v.HostPath != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.PersistentVolumeClaim != nil, v.Ephemeral != nil, v.NFS != nil, v.CSI != nil, v.Image != nil, v.Projected != nil:
 	case v.GitRepo != nil: // as upstream: it is disabled
 	default:
 		say(field, "volumes of this kind are not supported yet")

@@ -190,7 +190,7 @@ func runOnce(ctx context.Context, o *Options, h *Handle) error {
 		Defaulter: o.Defaulter, Validator: o.Validator, Durable: true, Log: o.Log,
 		CgroupV1: o.CgroupV1, GC: o.GC, AllocatableIgnoresEviction: o.AllocatableIgnoresEviction,
 		CredentialProviders: providers, CredentialPlugins: credentialprovider.Runner{BinDir: o.ImageCredentialProviderBinDir},
-		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.Unsupported,
+		OOM: kmsg.New(l, g, o.log), Unsupported: noeffect.Unsupported, PodKeys: podKeys{},
 		Exit: func(err error) { exit = err; cancel(err) },
 	}
 	if spans != nil {

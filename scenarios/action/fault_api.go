@@ -69,7 +69,7 @@ func (f *APIFault) Check(at decode.Place) {
 // does, and what is said of a custom resource.
 func resources(named string) (out []string) {
 	base, sub, _ := strings.Cut(named, "/")
-	for _, row := range apiserver.NewKinds().All() {
+	for _, row := range apiserver.NewKindsWith(apiserver.AllGates()).All() {
 		out = append(out, row.Resource)
 		if row.Resource == base && slices.Contains(subresources(), sub) {
 			out = append(out, named)

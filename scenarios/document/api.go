@@ -17,6 +17,8 @@ type API struct {
 	EventRateLimit *EventRateLimit `json:"eventRateLimit,omitempty"`
 	// How long a message takes one way, between a node and the API: a time or a range. 5ms unless said; less than 1ms is refused.
 	Latency *value.Range `json:"latency,omitempty"`
+	// Feature gates of the API server by name, as its flag --feature-gates has them: ClusterTrustBundle, ClusterTrustBundleProjection and PodCertificateRequest, which are off unless said. Kubelets have gates of their own.
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
 	// Faults that are there from the start.
 	Faults []action.APIFault `json:"faults,omitempty"`
 }
@@ -103,8 +105,17 @@ func (l *EventLimit) Check(at decode.Place) {
 	}
 }
 
-// Check wants a latency that the engine's windows can have.
+// Gates are the feature gates as the API takes them.
+func (a *API) Gates() apiserver.Gates {
+	on, _ := apiserver.ResolveGates(a.FeatureGates) // Check tells of errors
+	return on
+}
+
+// Check wants a latency that the engine's windows can have, and gates that can be set.
 func (a *API) Check(at decode.Place) {
+	if _, err := apiserver.ResolveGates(a.FeatureGates); err != nil {
+		at.Field("featureGates").Field(apiserver.GateOf(err)).Errorf("%v", err)
+	}
 	if a.Latency != nil && a.Latency.Min < time.Millisecond {
 		at.Field("latency").Errorf("%v is less than 1ms", a.Latency.Min)
 	}

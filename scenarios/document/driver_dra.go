@@ -13,6 +13,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/action"
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/sim"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/plugins"
 )
 
@@ -130,7 +131,7 @@ func (d *DRADriver) Check(at decode.Place) {
 func refused(at decode.Place, s *resourcev1.ResourceSlice) {
 	s.Name, s.Spec.Driver, s.Spec.NodeName = "slice", "driver.test", ptr.To("node")
 	s.Spec.Pool = resourcev1.ResourcePool{Name: "node", Generation: 1, ResourceSliceCount: 1}
-	for _, err := range refusedByAPI(s) {
+	for _, err := range refusedByAPI(s, apiserver.Gates{}) {
 		where := strings.TrimPrefix(strings.TrimPrefix(err.Field, "spec.devices[0]"), "spec.sharedCounters")
 		at.Errorf("%s%s", strings.TrimPrefix(strings.TrimPrefix(where, ".")+": ", ": "), err.ErrorBody())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/decode"
 	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 	"github.com/drydock-sim/drydock/scenarios/value"
+	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
 
@@ -43,9 +44,6 @@ type LoadOptions struct {
 // that of the given name, and read by the options' ReadFile, which must be set.
 // What is wrong comes back as decode.Errors, all of it at once.
 func Parse(file string, data []byte, opts LoadOptions) ([]*Scenario, error) {
-	if opts.ValidateObject == nil {
-		opts.ValidateObject = refusedByAPI
-	}
 	if opts.ValidateKubelet == nil {
 		opts.ValidateKubelet = refusedByKubelet
 	}
@@ -161,16 +159,20 @@ func (l *loader) scenario(at decode.Place) *Scenario {
 		at.Field("spec").Field("timeline").Errorf("creates %d objects and pods, more than %d", n, value.MaxPods)
 	}
 	s.checkConformance(at.Field("spec"), scope, l.objects)
-	l.checkObjects()
+	l.checkObjects(s.Spec.API.Gates())
 	l.checkReferences(s)
 	s.Notices = l.notices.all(l.objects, s.Spec.API.Load != nil)
 	return s
 }
 
 // checkObjects asks what the API would refuse of the objects.
-func (l *loader) checkObjects() {
+func (l *loader) checkObjects(on apiserver.Gates) {
+	refused := l.opts.ValidateObject
+	if refused == nil {
+		refused = func(o runtime.Object) field.ErrorList { return refusedByAPI(o, on) }
+	}
 	for _, o := range l.objects {
-		for _, e := range l.opts.ValidateObject(o.DeepCopyObject()) {
+		for _, e := range refused(o.DeepCopyObject()) {
 			o.at.Path(e.Field).Errorf("%s", e.ErrorBody())
 		}
 	}

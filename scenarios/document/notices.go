@@ -70,7 +70,7 @@ func (n *notices) all(objects []placedObject, load bool) []string {
 
 // inert lists the kinds of objects that nothing acts on, sorted.
 func (n *notices) inert(objects []placedObject, load bool) []string {
-	all := apiserver.NewKinds()
+	all := apiserver.NewKindsWith(apiserver.AllGates())
 	var kinds []string
 	defined := map[string]bool{}
 	for _, o := range objects {

@@ -18,8 +18,8 @@ type now struct {
 func ParseAction(data []byte, s *Scenario) (*Action, error) {
 	const name = "action"
 	l := newLoader(LoadOptions{
-		ValidateObject: refusedByAPI, ValidateKubelet: refusedByKubelet,
-		ReadFile: func(string) ([]byte, error) { return nil, errors.New("there are no files here") },
+		ValidateKubelet: refusedByKubelet,
+		ReadFile:        func(string) ([]byte, error) { return nil, errors.New("there are no files here") },
 	})
 	docs := l.r.Documents(name, data)
 	if err := l.r.Err(); err != nil {
@@ -38,7 +38,7 @@ func ParseAction(data []byte, s *Scenario) (*Action, error) {
 	for _, check := range l.checks {
 		check(scope)
 	}
-	l.checkObjects()
+	l.checkObjects(s.Spec.API.Gates())
 	if err := l.r.Err(); err != nil {
 		return nil, err
 	}

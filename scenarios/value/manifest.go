@@ -52,7 +52,7 @@ type ManifestKind struct {
 // the API that not only components write.
 func ManifestKinds() map[string]ManifestKind {
 	out := map[string]ManifestKind{}
-	for _, k := range apiserver.NewKinds().All() {
+	for _, k := range apiserver.NewKindsWith(apiserver.AllGates()).All() {
 		if !k.Unwritten {
 			out[string(k.Kind)] = ManifestKind{k.GroupVersionKind().GroupVersion().String(), k.Namespaced, func() runtime.Object { return k.New() }}
 		}
@@ -66,7 +66,7 @@ type Kind string
 // Values returns the kinds by name, of which a document may name one.
 func (Kind) Values() []string {
 	var out []string
-	for _, k := range apiserver.NewKinds().All() {
+	for _, k := range apiserver.NewKindsWith(apiserver.AllGates()).All() {
 		out = append(out, string(k.Kind))
 	}
 	slices.Sort(out)
@@ -163,7 +163,7 @@ func isCustom(version decode.Place) bool {
 	}
 	text, _ := version.Scalar()
 	group, _, ok := strings.Cut(text, "/")
-	return ok && strings.Contains(group, ".") && !slices.ContainsFunc(apiserver.NewKinds().All(), func(k *apiserver.KindInfo) bool { return k.Group == group })
+	return ok && strings.Contains(group, ".") && !slices.ContainsFunc(apiserver.NewKindsWith(apiserver.AllGates()).All(), func(k *apiserver.KindInfo) bool { return k.Group == group })
 }
 
 // custom decodes a custom resource, whose definition the reader doesn't know: what it

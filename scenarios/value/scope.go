@@ -121,7 +121,7 @@ func PodRef(at decode.Place, pod string) string {
 // ns; at is the place of what names the object, in whose field namespace it is
 // wrong.
 func Namespace(at decode.Place, kind, ns string) string {
-	namespaced := apiserver.NewKinds().Namespaced(apiserver.Kind(kind))
+	namespaced := apiserver.NewKindsWith(apiserver.AllGates()).Namespaced(apiserver.Kind(kind))
 	if ns != "" && !namespaced {
 		at.Field("namespace").Errorf("a %s has no namespace", kind)
 	}

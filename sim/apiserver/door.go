@@ -1,19 +1,21 @@
 package apiserver
 
 import (
-	storagev1 "k8s.io/api/storage/v1"
-
+	"crypto"
 	"crypto/x509"
 	"time"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/flow"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/stats"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/wire"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	v1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -83,6 +85,10 @@ const (
 
 	KindAPIService                = kinds.APIService
 	KindCertificateSigningRequest = kinds.CertificateSigningRequest
+
+	// These are served with the gates of their names only.
+	KindClusterTrustBundle    = kinds.ClusterTrustBundle
+	KindPodCertificateRequest = kinds.PodCertificateRequest
 
 	KindCustomResourceDefinition = kinds.CustomResourceDefinition
 )
@@ -168,9 +174,45 @@ func ParseCertificateRequest(text []byte) (*x509.CertificateRequest, error) {
 	return kinds.ParseCertificateRequest(text)
 }
 
-// NewKinds returns the table of the kinds that the API serves: it decodes and
-// checks manifests without a cluster.
-func NewKinds() *Kinds { return kinds.New() }
+// NewKinds returns the table of the kinds that the API serves by default: it decodes
+// and checks manifests without a cluster.
+func NewKinds() *Kinds { return NewKindsWith(Gates{}) }
+
+// NewKindsWith is NewKinds for an API with those gates.
+func NewKindsWith(on Gates) *Kinds { return kinds.New(on) }
+
+// Gates are the API server's feature gates that can be set. The zero value has the
+// defaults.
+type Gates = features.Gates
+
+// AllGates has all of them on.
+func AllGates() Gates { return features.All() }
+
+// ResolveGates makes a set of gates of what is said of them, by name. The error says
+// which can't be set so; GateOf finds the name in it.
+func ResolveGates(said map[string]bool) (Gates, error) { return features.Resolve(said) }
+
+// GateOf is features.GateOf.
+func GateOf(err error) string { return features.GateOf(err) }
+
+// GateNames returns the gates that can be set, sorted.
+func GateNames() []string { return features.Names() }
+
+// GateOfKind returns the gate without which a kind is not served; "": it always is.
+func GateOfKind(k Kind) string {
+	switch k {
+	case KindClusterTrustBundle:
+		return features.ClusterTrustBundle
+	case KindPodCertificateRequest:
+		return features.PodCertificateRequest
+	}
+	return ""
+}
+
+// PodCertificateKey returns the public key that a request for a pod's certificate shows.
+func PodCertificateKey(r *certificatesv1beta1.PodCertificateRequest) (crypto.PublicKey, error) {
+	return kinds.PodCertificateKey(r)
+}
 
 // SetPodDefaults fills in what a pod's manifest left out, in place, as the API
 // server's decoding does: also static pods get it. Admission's defaults

@@ -45,6 +45,8 @@ type Options struct {
 	// Load says what requests cost the server. Nil has each handled as it
 	// arrives, in no time.
 	Load *flow.Load
+	// Gates are the feature gates that can be set.
+	Gates Gates
 	// EventLimits are those of the admission plugin EventRateLimit; none leaves
 	// it out, as kube-apiserver does by default.
 	EventLimits []admission.EventLimit
@@ -106,7 +108,7 @@ func New(opts Options) *Server {
 		opts:   opts,
 		l:      opts.Loop,
 		rec:    opts.Recorder,
-		store:  store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL}),
+		store:  store.New(store.Options{Seed: opts.Loop.Seed(), Start: opts.Loop.Now(), EventTTL: opts.EventTTL, Gates: opts.Gates}),
 		faults: wire.NewFaults(opts.Loop),
 		stats:  stats.New(opts.Loop.UnixNano()),
 	}

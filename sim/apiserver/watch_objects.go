@@ -30,7 +30,7 @@ func (h *hub) watched(w *watcher) []Object {
 	case w.in.Watch == kind.Whole:
 		list, _ := h.store.List(w.in.Kind, "") // the kind is served
 		return list
-	case w.in.Kind == KindResourceSlice:
+	case w.in.Kind == KindResourceSlice, w.in.Kind == KindPodCertificateRequest:
 		list, _ := h.store.List(w.in.Kind, "") // the kind is served
 		return slices.DeleteFunc(list, func(o Object) bool { return w.in.NodeName(o) != w.name })
 	}

@@ -11,12 +11,15 @@ package clientgo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -238,6 +241,28 @@ func (c *Client) CreateToken(ctx context.Context, namespace, serviceAccount stri
 func (c *Client) GetServiceAccount(ctx context.Context, namespace, name string) (*v1.ServiceAccount, error) {
 	return loop.Await(ctx, func(ctx context.Context) (*v1.ServiceAccount, error) {
 		return c.main.CoreV1().ServiceAccounts(namespace).Get(ctx, name, metav1.GetOptions{})
+	})
+}
+
+// ServesClusterTrustBundles asks what the API serves of certificates.k8s.io/v1beta1. A list
+// that is incomplete, with an error, may do.
+func (c *Client) ServesClusterTrustBundles(ctx context.Context) (bool, error) {
+	return loop.Await(ctx, func(context.Context) (bool, error) {
+		list, err := c.main.Discovery().ServerResourcesForGroupVersion(certificatesv1beta1.SchemeGroupVersion.String())
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		if list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "clustertrustbundles" }) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// CreatePodCertificateRequest asks for a pod's certificate.
+func (c *Client) CreatePodCertificateRequest(ctx context.Context, r *certificatesv1beta1.PodCertificateRequest) (*certificatesv1beta1.PodCertificateRequest, error) {
+	return loop.Await(ctx, func(ctx context.Context) (*certificatesv1beta1.PodCertificateRequest, error) {
+		return c.main.CertificatesV1beta1().PodCertificateRequests(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
 	})
 }
 

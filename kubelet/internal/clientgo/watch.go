@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,6 +73,24 @@ func (c *Client) WatchSecret(g *loop.Group, namespace, name string, listed func(
 		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return secrets.List(ctx, o) },
 		watch: secrets.Watch, minTimeout: manyTimeout,
 	}, first(listed), event)
+}
+
+// WatchClusterTrustBundles is WatchServices for bundles of whom to trust.
+func (c *Client) WatchClusterTrustBundles(g *loop.Group, listed func([]*certificatesv1beta1.ClusterTrustBundle), event func(watch.EventType, *certificatesv1beta1.ClusterTrustBundle)) (stop func()) {
+	bundles := c.main.CertificatesV1beta1().ClusterTrustBundles()
+	return watchObjects(c, g, "clustertrustbundles", fields.Everything(), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return bundles.List(ctx, o) },
+		watch: bundles.Watch,
+	}, listed, event)
+}
+
+// WatchPodCertificateRequests is WatchPods for the requests of the node's kubelet.
+func (c *Client) WatchPodCertificateRequests(g *loop.Group, nodeName string, listed func([]*certificatesv1beta1.PodCertificateRequest), event func(watch.EventType, *certificatesv1beta1.PodCertificateRequest)) {
+	requests := c.main.CertificatesV1beta1().PodCertificateRequests(metav1.NamespaceAll)
+	watchObjects(c, g, "podcertificaterequests", fields.OneTermEqualSelector("spec.nodeName", nodeName), lister{
+		list:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return requests.List(ctx, o) },
+		watch: requests.Watch,
+	}, listed, event)
 }
 
 // byName selects the one object of a name.

@@ -23,6 +23,7 @@ const (
 	// The names are those that users write; code asks by these constants only, so a typo doesn't
 	// compile.
 	CSIVolumeHealth                        = "CSIVolumeHealth"
+	ClusterTrustBundleProjection           = "ClusterTrustBundleProjection"
 	ContainerStopSignals                   = "ContainerStopSignals"
 	CPUManagerPolicyAlphaOptions           = "CPUManagerPolicyAlphaOptions"
 	CPUManagerPolicyBetaOptions            = "CPUManagerPolicyBetaOptions"
@@ -36,6 +37,7 @@ const (
 	LoggingAlphaOptions                    = "LoggingAlphaOptions"
 	MemoryQoS                              = "MemoryQoS"
 	NodeDeclaredFeatures                   = "NodeDeclaredFeatures"
+	PodCertificateRequest                  = "PodCertificateRequest"
 	PodLevelResources                      = "PodLevelResources"
 	QOSReserved                            = "QOSReserved"
 	RestartAllContainersOnContainerExits   = "RestartAllContainersOnContainerExits"
@@ -50,6 +52,9 @@ const (
 	allAlpha = "AllAlpha"
 	allBeta  = "AllBeta"
 )
+
+// clusterTrustBundle is the gate that ClusterTrustBundleProjection depends on.
+const clusterTrustBundle = "ClusterTrustBundle"
 
 // stage is how far a gate has come at v1.36; it decides what is said of it. GA gates are mostly
 // locked; deprecated ones can still be set to get old behaviour back.
@@ -182,6 +187,8 @@ func Warnings(m map[string]bool) []string {
 // out: nothing that the kubelet does changes.
 // A gate that is built gets its name here, or Unused goes on to warn of it.
 var used = []string{
+	// The kubelet asks for ClusterTrustBundle by the gate that depends on it only.
+	clusterTrustBundle, ClusterTrustBundleProjection, PodCertificateRequest,
 	ContainerStopSignals, CSIVolumeHealth, CPUCFSQuotaPeriod, CPUManagerPolicyAlphaOptions, CPUManagerPolicyBetaOptions, DisableCPUQuotaWithExclusiveCPUs, EventedPLEG, GracefulNodeShutdown, GracefulNodeShutdownBasedOnPodPriority,
 	KubeletCrashLoopBackOffMax, KubeletEnsureSecretPulledImages, LoggingAlphaOptions, MemoryQoS, NodeDeclaredFeatures, PodLevelResources, QOSReserved,
 	RotateKubeletServerCertificate, RestartAllContainersOnContainerExits, KubeletServiceAccountTokenForCredentialProviders,

@@ -42,6 +42,8 @@ type State struct {
 	Gates                                                              []Gate
 	// Claims is what there is in the volumes of claims, one of each.
 	Claims []statsapi.VolumeStats
+	// PodCertificates are sources of volumes, by signer and state.
+	PodCertificates map[PodCertificate]int
 	// CredentialProviderHash is that of the plugins' configuration; "": there is none.
 	CredentialProviderHash string
 	// Started is when the kubelet did, in s since the Unix epoch.
@@ -52,6 +54,23 @@ type State struct {
 type Gate struct {
 	Name, Stage string
 	On          bool
+}
+
+// PodCertificate is what sources of kind podCertificate are counted by.
+type PodCertificate struct{ Signer, State string }
+
+// podCertificates adds their states.
+func (b *builder) podCertificates(states map[PodCertificate]int) {
+	list := make([]PodCertificate, 0, len(states))
+	for s := range states { //drydock:unordered sorted below
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, c PodCertificate) int {
+		return cmp.Or(strings.Compare(a.Signer, c.Signer), strings.Compare(a.State, c.State))
+	})
+	for _, s := range list {
+		b.gauge("kubelet_podcertificate_states", float64(states[s]), "signer_name", s.Signer, "state", s.State)
+	}
 }
 
 // Gather makes the families, by name.
@@ -77,6 +96,7 @@ func (k *Kubelet) Gather(s *State) []*dto.MetricFamily {
 		b.counter("kubelet_evictions", s.Evictions[signal], "eviction_signal", signal)
 	}
 	b.claims(s.Claims)
+	b.podCertificates(s.PodCertificates)
 	k.counted(b, s)
 	k.labelled(b, s)
 	k.evented(b)

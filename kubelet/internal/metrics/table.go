@@ -55,6 +55,7 @@ var families = map[string]family{
 	"kubelet_pod_worker_duration_seconds":                {histogram, "[ALPHA] Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync"},
 	"kubelet_pod_worker_start_duration_seconds":          {histogram, "[ALPHA] Duration in seconds from kubelet seeing a pod to starting a worker."},
 	"kubelet_run_podsandbox_duration_seconds":            {histogram, "[ALPHA] Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler."},
+	"kubelet_podcertificate_states":                      {gauge, "[ALPHA] Gauge vector reporting the number of pod certificate projected volume sources, faceted by signer_name and state."},
 	"kubelet_running_containers":                         {gauge, "[ALPHA] Number of containers currently running"},
 	"kubelet_running_pods":                               {gauge, "[ALPHA] Number of pods that have a running pod sandbox"},
 	"kubelet_runtime_operations_duration_seconds":        {histogram, "[ALPHA] Duration in seconds of runtime operations. Broken down by operation type."},

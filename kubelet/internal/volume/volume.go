@@ -34,6 +34,30 @@ type Tokens interface {
 	NextRefresh(namespace, name string, tr *authenticationv1.TokenRequest) time.Time
 }
 
+// TrustAnchors are certificates to trust, as PEM. They are never written to: what changes
+// is another one.
+type TrustAnchors struct{ PEM []byte }
+
+// TrustBundles finds the certificates of ClusterTrustBundles.
+type TrustBundles interface {
+	// Get returns those of a projection's bundles; none if it is optional and there are no
+	// bundles.
+	Get(ctx context.Context, s *v1.ClusterTrustBundleProjection) (*TrustAnchors, error)
+	// Peek is Get without waiting; false if it would wait, or fail.
+	Peek(s *v1.ClusterTrustBundleProjection) (*TrustAnchors, bool)
+}
+
+// Credentials are a pod's private key (PKCS#8) and its certificate with what it was signed
+// by, as PEM. They are never written to: what changes is another one.
+type Credentials struct{ Key, Chain []byte }
+
+// PodCertificates has the certificates of pods' projections.
+type PodCertificates interface {
+	// GetPodCertificateCredentialBundle returns that of a source of a pod's volume. The error
+	// says that there is none yet, or why there will be none. It does not wait.
+	GetPodCertificateCredentialBundle(pod *v1.Pod, volume string, source int) (*Credentials, error)
+}
+
 // Host is what plugins may use of the kubelet and its node.
 type Host struct {
 	FS      filesystem.FS
@@ -44,6 +68,10 @@ type Host struct {
 	ConfigMaps Objects[*v1.ConfigMap]
 	Secrets    Objects[*v1.Secret]
 	Tokens     Tokens
+	// TrustBundles and PodCertificates are nil if the feature gate of the projection
+	// (ClusterTrustBundleProjection, PodCertificateRequest) is off, or there is no API.
+	TrustBundles    TrustBundles
+	PodCertificates PodCertificates
 	// NodeAllocatable returns what the node's pods may use.
 	NodeAllocatable func() v1.ResourceList
 	// Annotated returns a pod with the annotations that containers see; nil: it

@@ -46,7 +46,7 @@ func (p *performance) build() error {
 	control.Warn, control.Closed = p.journal.warn, !p.endless && p.opts.Real == nil
 	c, err := sim.New(sim.Options{
 		Seed: p.seed, Loop: real, Start: p.opts.Start, Workers: p.opts.Workers,
-		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), EventLimits: spec.API.EventRateLimit.Options(),
+		APILatencyMin: lat.Min, APILatencyMax: lat.Max, APILoad: spec.API.Load.Options(), APIGates: spec.API.Gates(), EventLimits: spec.API.EventRateLimit.Options(),
 		Keep: p.journal.keep, TraceReads: p.opts.TraceReads,
 		ControlPlane: control,
 		KubeletLogs:  true, Metrics: p.opts.Metrics, Census: p.opts.Census, Elision: p.opts.Elision,

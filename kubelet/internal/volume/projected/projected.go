@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
@@ -23,7 +24,8 @@ import (
 // PluginName is the plugin's name.
 const PluginName = "kubernetes.io/projected"
 
-// privateMode is a token's mode where its reader is known by user or group.
+// privateMode is the mode of tokens and certificates where their reader is known by user
+// or group.
 const privateMode = 0o600
 
 // Plugin is the plugin.
@@ -93,7 +95,7 @@ func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string
 	var errs []error
 	payload := map[string]util.FileProjection{}
 	for i := range source.Sources {
-		part, err := p.collect(ctx, r, &source.Sources[i], source.DefaultMode)
+		part, err := p.collect(ctx, r, i, source.DefaultMode)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -105,7 +107,8 @@ func (p *Plugin) collectData(ctx context.Context, r *volume.Request) (map[string
 
 // collect reads one source and notes what it read.
 // A source of a kind that is switched off is an error, never nothing.
-func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumeProjection, mode *int32) (map[string]util.FileProjection, error) {
+func (p *Plugin) collect(ctx context.Context, r *volume.Request, source int, mode *int32) (map[string]util.FileProjection, error) {
+	s := &r.Volume.Projected.Sources[source]
 	switch {
 	case s.Secret != nil:
 		return p.secrets.Payload(ctx, r, keyed.Source{Name: s.Secret.Name, Items: s.Secret.Items, Mode: mode, Optional: s.Secret.Optional})
@@ -117,11 +120,56 @@ func (p *Plugin) collect(ctx context.Context, r *volume.Request, s *v1.VolumePro
 	case s.ServiceAccountToken != nil:
 		return p.token(ctx, r, s.ServiceAccountToken, *mode)
 	case s.ClusterTrustBundle != nil:
-		return nil, errors.New("ClusterTrustBundle projection is disabled: the feature gate ClusterTrustBundleProjection is off")
+		return p.trustBundle(ctx, r, s.ClusterTrustBundle, *mode)
 	case s.PodCertificate != nil:
-		return nil, errors.New("PodCertificate projection is disabled: the feature gate PodCertificateRequest is off")
+		return p.certificate(r, source, *mode)
 	}
 	return nil, nil
+}
+
+// trustBundle reads whom to trust.
+func (p *Plugin) trustBundle(ctx context.Context, r *volume.Request, s *v1.ClusterTrustBundleProjection, mode int32) (map[string]util.FileProjection, error) {
+	if p.host.TrustBundles == nil {
+		return nil, errors.New("ClusterTrustBundle projection is disabled: the feature gate ClusterTrustBundleProjection is off")
+	}
+	anchors, err := p.host.TrustBundles.Get(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r.Inputs = append(r.Inputs, anchors)
+	return map[string]util.FileProjection{s.Path: ownFile(r, anchors.PEM, mode)}, nil
+}
+
+// certificate reads a certificate of the pod's own, with its key, which is for the files
+// that the source names: both in one, or apart.
+func (p *Plugin) certificate(r *volume.Request, source int, mode int32) (map[string]util.FileProjection, error) {
+	if p.host.PodCertificates == nil {
+		return nil, errors.New("PodCertificate projection is disabled: the feature gate PodCertificateRequest is off")
+	}
+	c, err := p.host.PodCertificates.GetPodCertificateCredentialBundle(r.Pod, r.Volume.Name, source)
+	if err != nil {
+		return nil, err
+	}
+	r.Inputs = append(r.Inputs, c)
+	out, s := map[string]util.FileProjection{}, r.Volume.Projected.Sources[source].PodCertificate
+	if s.CredentialBundlePath != "" {
+		out[s.CredentialBundlePath] = ownFile(r, slices.Concat(c.Key, c.Chain), mode)
+	}
+	if s.KeyPath != "" {
+		out[s.KeyPath] = ownFile(r, c.Key, mode)
+	}
+	if s.CertificateChainPath != "" {
+		out[s.CertificateChainPath] = ownFile(r, c.Chain, mode)
+	}
+	return out, nil
+}
+
+// ownFile is a file that nobody else needs to read where its owner or group is known.
+func ownFile(r *volume.Request, data []byte, mode int32) util.FileProjection {
+	if r.FSUser != nil || r.FSGroup != nil {
+		mode = privateMode
+	}
+	return util.FileProjection{Data: data, Mode: mode, FSUser: r.FSUser}
 }
 
 // tokenRequest is what a pod's token is asked for with.
@@ -138,21 +186,17 @@ func tokenRequest(pod *v1.Pod, s *v1.ServiceAccountTokenProjection) *authenticat
 	return tr
 }
 
-// token reads a service account token. Where the file's owner or group is known
-// nobody else needs to read it.
+// token reads a service account token.
 func (p *Plugin) token(ctx context.Context, r *volume.Request, s *v1.ServiceAccountTokenProjection, mode int32) (map[string]util.FileProjection, error) {
 	if p.host.Tokens == nil {
 		return nil, errors.New("cannot use TokenManager when kubelet is in standalone mode")
-	}
-	if r.FSUser != nil || r.FSGroup != nil {
-		mode = privateMode
 	}
 	tr, err := p.host.Tokens.GetServiceAccountToken(ctx, r.Pod.Namespace, r.Pod.Spec.ServiceAccountName, tokenRequest(r.Pod, s))
 	if err != nil {
 		return nil, err
 	}
 	r.Inputs = append(r.Inputs, true)
-	return map[string]util.FileProjection{s.Path: {Data: []byte(tr.Status.Token), Mode: mode, FSUser: r.FSUser}}, nil
+	return map[string]util.FileProjection{s.Path: ownFile(r, []byte(tr.Status.Token), mode)}, nil
 }
 
 // Inputs implements volume.Remounter. A token is an input for as long as it is
@@ -174,6 +218,11 @@ func (p *Plugin) Inputs(pod *v1.Pod, v *v1.Volume) ([]any, bool) {
 		case s.ServiceAccountToken != nil && p.host.Tokens != nil:
 			at := p.host.Tokens.NextRefresh(pod.Namespace, pod.Spec.ServiceAccountName, tokenRequest(pod, s.ServiceAccountToken))
 			input, ok = true, p.host.Now().Before(at)
+		case s.ClusterTrustBundle != nil && p.host.TrustBundles != nil:
+			input, ok = p.host.TrustBundles.Peek(s.ClusterTrustBundle)
+		case s.PodCertificate != nil && p.host.PodCertificates != nil:
+			c, err := p.host.PodCertificates.GetPodCertificateCredentialBundle(pod, v.Name, i)
+			input, ok = c, err == nil
 		}
 		if !ok {
 			return nil, false

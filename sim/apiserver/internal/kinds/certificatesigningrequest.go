@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -16,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	selectable "k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/duration"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
 
 // CertificateSigningRequest is the kind of requests for certificates. Who approves
@@ -225,7 +224,7 @@ func validateCSR(c, old *certificatesv1.CertificateSigningRequest) field.ErrorLi
 			errs = append(errs, field.Invalid(spec.Child("signerName"), c.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
 		}
 	} else {
-		errs = append(errs, validateSignerName(c.Spec.SignerName, spec.Child("signerName"))...)
+		errs = append(errs, podspec.ValidateSignerName(c.Spec.SignerName, spec.Child("signerName"))...)
 	}
 	if s := c.Spec.ExpirationSeconds; s != nil && *s < minExpirationSeconds {
 		errs = append(errs, field.Invalid(spec.Child("expirationSeconds"), *s, "may not specify a duration less than 600 seconds (10 minutes)"))
@@ -235,42 +234,6 @@ func validateCSR(c, old *certificatesv1.CertificateSigningRequest) field.ErrorLi
 		if err := validateCertificates(c.Status.Certificate); err != nil {
 			errs = append(errs, field.Invalid(field.NewPath("status", "certificate"), "<certificate data>", err.Error()))
 		}
-	}
-	return errs
-}
-
-// validateSignerName is ValidateSignerName (pkg/apis/core/validation/names.go): a domain
-// and a path.
-func validateSignerName(name string, path *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(path, "")}
-	}
-	domain, rest, ok := strings.Cut(name, "/")
-	if !ok || strings.Contains(rest, "/") {
-		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
-	}
-	var errs field.ErrorList
-	if len(domain) > validation.DNS1123SubdomainMaxLength {
-		errs = append(errs, field.TooLong(path, "", validation.DNS1123SubdomainMaxLength))
-	}
-	// Of the first bad label only is told.
-	labels := func(part string, check func(string) []string) {
-		for l := range strings.SplitSeq(part, ".") {
-			if texts := check(l); len(texts) > 0 {
-				for _, text := range texts {
-					errs = append(errs, field.Invalid(path, part, fmt.Sprintf("validating label %q: %s", l, text)))
-				}
-				return
-			}
-		}
-	}
-	labels(domain, validation.IsDNS1123Label)
-	if !strings.Contains(domain, ".") {
-		errs = append(errs, field.Invalid(path, domain, "should be a domain with at least two segments separated by dots"))
-	}
-	labels(rest, validation.IsDNS1123Subdomain)
-	if most := 2*validation.DNS1123SubdomainMaxLength + validation.DNS1123LabelMaxLength + 2; len(name) > most {
-		errs = append(errs, field.TooLong(path, "", most))
 	}
 	return errs
 }

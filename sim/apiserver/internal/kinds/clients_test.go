@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apiserver/pkg/apis/flowcontrol/bootstrap"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
 
@@ -57,17 +58,17 @@ func TestClientsKindsRefused(t *testing.T) {
 		{flow + "kind: PriorityLevelConfiguration\n" + meta + "spec: {type: Limited, limited: {limitResponse: {type: Queue, queuing: {handSize: 65}}}}", "should not be greater than queues (64)"},
 		{flow + "kind: PriorityLevelConfiguration\n" + meta + "spec: {type: Exempt}", "must be 'Exempt' if and only if `name` is 'exempt'"},
 	} {
-		obj, err := New().Decode([]byte(tc.manifest))
+		obj, err := New(features.Gates{}).Decode([]byte(tc.manifest))
 		if err != nil {
 			t.Fatalf("%s: %v", tc.manifest, err)
 		}
-		wantError(t, New().Validate(obj), tc.want)
+		wantError(t, New(features.Gates{}).Validate(obj), tc.want)
 	}
 }
 
 // TestIngressWarnings: who names a class by the annotation is told when it is made.
 func TestIngressWarnings(t *testing.T) {
-	in := New().Find(Ingress)
+	in := New(features.Gates{}).Find(Ingress)
 	i := &networkingv1.Ingress{}
 	i.Annotations = map[string]string{annotationIngressClass: "a"}
 	if got := in.Warnings(i, nil, ""); len(got) != 1 || !strings.Contains(got[0], "is deprecated") {
@@ -89,16 +90,16 @@ func wantError(t *testing.T, err error, want string) {
 // unchanged.
 func TestFlowControlObjects(t *testing.T) {
 	for _, f := range append(bootstrap.MandatoryFlowSchemas, bootstrap.SuggestedFlowSchemas...) {
-		wantError(t, New().Validate(f), "")
+		wantError(t, New(features.Gates{}).Validate(f), "")
 	}
 	for _, l := range append(bootstrap.MandatoryPriorityLevelConfigurations, bootstrap.SuggestedPriorityLevelConfigurations...) {
-		wantError(t, New().Validate(l), "")
+		wantError(t, New(features.Gates{}).Validate(l), "")
 	}
 }
 
 // TestCSR follows a request through its subresources.
 func TestCSR(t *testing.T) {
-	in := New().Find(CertificateSigningRequest)
+	in := New(features.Gates{}).Find(CertificateSigningRequest)
 	_, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/internal/timezone"
@@ -23,11 +24,11 @@ import (
 const CronJob kind.Kind = "CronJob"
 
 // cronJob returns the row of CronJob (pkg/registry/batch/cronjob/strategy.go).
-func cronJob() *kind.Info {
+func cronJob(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: CronJob, Group: "batch", Version: "v1", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[batchv1.CronJob, *batchv1.CronJob]{
-			Defaults:     setCronJobDefaults,
+			Defaults:     func(o *batchv1.CronJob) { setCronJobDefaults(o, on) },
 			CountsSpec:   true,
 			Halves:       kind.SpecAndStatus(func(c *batchv1.CronJob) (*batchv1.CronJobSpec, *batchv1.CronJobStatus) { return &c.Spec, &c.Status }),
 			Check:        func(c *batchv1.CronJob) field.ErrorList { return validateCronJob(c, nil, "") },
@@ -41,9 +42,9 @@ func cronJob() *kind.Info {
 
 // setCronJobDefaults is SetDefaults_CronJob. Of the template only the pods' part is
 // defaulted: the rest its jobs get when they are made.
-func setCronJobDefaults(c *batchv1.CronJob) {
+func setCronJobDefaults(c *batchv1.CronJob, on features.Gates) {
 	s := &c.Spec
-	setJobSpecDefaults(&s.JobTemplate.Spec)
+	setJobSpecDefaults(&s.JobTemplate.Spec, on)
 	fields.Default(&s.ConcurrencyPolicy, batchv1.AllowConcurrent)
 	fields.DefaultPtr(&s.Suspend, false)
 	fields.DefaultPtr(&s.SuccessfulJobsHistoryLimit, 3)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -23,11 +24,11 @@ import (
 const DaemonSet kind.Kind = "DaemonSet"
 
 // daemonSet returns the row of DaemonSet (pkg/registry/apps/daemonset/strategy.go).
-func daemonSet() *kind.Info {
+func daemonSet(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: DaemonSet, Group: "apps", Version: "v1", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[appsv1.DaemonSet, *appsv1.DaemonSet]{
-			Defaults: setDaemonSetDefaults,
+			Defaults: func(o *appsv1.DaemonSet) { setDaemonSetDefaults(o, on) },
 			Halves:   kind.SpecAndStatus(func(o *appsv1.DaemonSet) (*appsv1.DaemonSetSpec, *appsv1.DaemonSetStatus) { return &o.Spec, &o.Status }),
 			Reset: func(ds *appsv1.DaemonSet) {
 				ds.Status = appsv1.DaemonSetStatus{}
@@ -60,7 +61,7 @@ func daemonSet() *kind.Info {
 
 // setDaemonSetDefaults is SetDefaults_DaemonSet: one node at a time without its
 // pod, and none with two.
-func setDaemonSetDefaults(ds *appsv1.DaemonSet) {
+func setDaemonSetDefaults(ds *appsv1.DaemonSet, on features.Gates) {
 	s := &ds.Spec
 	// Upstream's own type has the number as a field, which is 0 until the server counts;
 	// who writes a manifest counts as its writer.
@@ -72,7 +73,7 @@ func setDaemonSetDefaults(ds *appsv1.DaemonSet) {
 		a[appsv1.DeprecatedTemplateGeneration] = "0"
 		ds.Annotations = a
 	}
-	podspec.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template, on)
 	u := &s.UpdateStrategy
 	fields.Default(&u.Type, appsv1.RollingUpdateDaemonSetStrategyType)
 	if u.Type == appsv1.RollingUpdateDaemonSetStrategyType {

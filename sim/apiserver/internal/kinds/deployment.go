@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -21,12 +22,12 @@ const Deployment kind.Kind = "Deployment"
 // deployment returns the row of Deployment
 // (pkg/registry/apps/deployment/strategy.go). Its annotations count as its spec
 // does, because they are copied to its replica sets.
-func deployment() *kind.Info {
+func deployment(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: Deployment, Group: "apps", Version: "v1", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"}, Namespaced: true,
 		StatusKeeps: kind.KeepsLabels,
 		Strategy: &kind.Typed[appsv1.Deployment, *appsv1.Deployment]{
-			Defaults: setDeploymentDefaults,
+			Defaults: func(o *appsv1.Deployment) { setDeploymentDefaults(o, on) },
 			Halves: kind.SpecAndStatus(func(o *appsv1.Deployment) (*appsv1.DeploymentSpec, *appsv1.DeploymentStatus) {
 				return &o.Spec, &o.Status
 			}),
@@ -58,9 +59,9 @@ func deployment() *kind.Info {
 }
 
 // setDeploymentDefaults is SetDefaults_Deployment: rolling updates by a quarter.
-func setDeploymentDefaults(d *appsv1.Deployment) {
+func setDeploymentDefaults(d *appsv1.Deployment, on features.Gates) {
 	s := &d.Spec
-	podspec.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template, on)
 	fields.DefaultPtr(&s.Replicas, 1)
 	fields.Default(&s.Strategy.Type, appsv1.RollingUpdateDeploymentStrategyType)
 	// Recreate has no parameters, and validation refuses them.

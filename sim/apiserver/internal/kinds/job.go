@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
@@ -29,12 +30,12 @@ import (
 const Job kind.Kind = "Job"
 
 // job returns the row of Job (pkg/registry/batch/job/strategy.go).
-func job() *kind.Info {
+func job(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: Job, Meta: kind.MetaAgain, Group: "batch", Version: "v1", Resource: "jobs", Categories: []string{"all"}, Namespaced: true, OrphansByDefault: true,
 		DeleteWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		Strategy: &kind.Typed[batchv1.Job, *batchv1.Job]{
-			Defaults:   setJobDefaults,
+			Defaults:   func(o *batchv1.Job) { setJobDefaults(o, on) },
 			UID:        generateJobSelector,
 			CountsSpec: true,
 			Halves:     kind.SpecAndStatus(func(j *batchv1.Job) (*batchv1.JobSpec, *batchv1.JobStatus) { return &j.Spec, &j.Status }),
@@ -60,8 +61,8 @@ const (
 // setJobDefaults is SetDefaults_Job. Neither completions nor parallelism means one
 // of both; parallelism alone means a queue, which ends with the first that
 // succeeds.
-func setJobDefaults(j *batchv1.Job) {
-	setJobSpecDefaults(&j.Spec)
+func setJobDefaults(j *batchv1.Job, on features.Gates) {
+	setJobSpecDefaults(&j.Spec, on)
 	// A job without labels takes its pods'.
 	if j.Spec.Template.Labels != nil && len(j.Labels) == 0 {
 		j.Labels = maps.Clone(j.Spec.Template.Labels)

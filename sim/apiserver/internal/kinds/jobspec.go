@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
@@ -24,15 +25,15 @@ const (
 
 // setJobSpecDefaults fills in what a job and a cron job's template have in
 // common.
-func setJobSpecDefaults(s *batchv1.JobSpec) {
-	podspec.DefaultTemplate(&s.Template)
+func setJobSpecDefaults(s *batchv1.JobSpec, on features.Gates) {
+	podspec.DefaultTemplate(&s.Template, on)
 	if s.PodFailurePolicy == nil {
 		return
 	}
 	for i := range s.PodFailurePolicy.Rules {
-		on := s.PodFailurePolicy.Rules[i].OnPodConditions
-		for j := range on {
-			fields.Default(&on[j].Status, v1.ConditionTrue)
+		conditions := s.PodFailurePolicy.Rules[i].OnPodConditions
+		for j := range conditions {
+			fields.Default(&conditions[j].Status, v1.ConditionTrue)
 		}
 	}
 }

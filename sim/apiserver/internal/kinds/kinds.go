@@ -12,25 +12,41 @@
 // pkg/apis/GROUP/validation, the rest its pkg/registry/GROUP/RESOURCE/strategy.go.
 package kinds
 
-import "github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+import (
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
+)
 
-// New returns the table of all kinds, in the order that kind.NewTable wants.
-func New() *kind.Table {
-	return kind.NewTable(
+// New returns the table of the kinds that are served with these gates, in the order
+// that kind.NewTable wants.
+func New(on features.Gates) *kind.Table {
+	return kind.NewTable(append(gated(on),
 		apiService(), flowSchema(), priorityLevelConfiguration(), serviceCIDR(), ipAddress(), clusterRole(), clusterRoleBinding(), certificateSigningRequest(), ingressClass(),
 		namespace(), customResourceDefinition(), priorityClass(), runtimeClass(), node(),
 		role(), roleBinding(), networkPolicy(), ingress(),
 		configMap(), secret(), serviceAccount(), service(), podDisruptionBudget(),
 		storageClass(), volumeAttributesClass(), persistentVolume(), persistentVolumeClaim(),
 		volumeAttachment(), csiDriver(), csiNode(), csiStorageCapacity(),
-		deviceClass(), resourceSlice(), resourceClaimTemplate(), resourceClaim(), endpoints(), podTemplate(), replicationController(),
+		deviceClass(), resourceSlice(), resourceClaimTemplate(), resourceClaim(), endpoints(), podTemplate(on), replicationController(on),
 		limitRange(), resourceQuota(),
 		validatingWebhookConfiguration(), mutatingWebhookConfiguration(),
 		validatingAdmissionPolicy(), validatingAdmissionPolicyBinding(), mutatingAdmissionPolicy(), mutatingAdmissionPolicyBinding(),
-		controllerRevision(), daemonSet(), statefulSet(), deployment(), replicaSet(), cronJob(), job(),
+		controllerRevision(), daemonSet(on), statefulSet(on), deployment(on), replicaSet(on), cronJob(on), job(on),
 		horizontalPodAutoscaler(), endpointSlice(),
-		lease(), pod(), event(),
-	)
+		lease(), pod(on), event(),
+	)...)
+}
+
+// gated are the kinds that are served with a gate only.
+func gated(on features.Gates) []*kind.Info {
+	var out []*kind.Info
+	if on.ClusterTrustBundle {
+		out = append(out, clusterTrustBundle())
+	}
+	if on.PodCertificateRequest {
+		out = append(out, podCertificateRequest())
+	}
+	return out
 }
 
 // none is what tables say of what isn't there.

@@ -12,6 +12,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/kubelet/qos"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/asjson"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -23,21 +24,24 @@ const Pod kind.Kind = "Pod"
 
 // pod returns the row of Pod (pkg/registry/core/pod/strategy.go). The rules of its
 // spec are package podspec.
-func pod() *kind.Info {
+func pod(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: Pod, Version: "v1", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"}, Subresources: []string{"ephemeralcontainers", "resize"}, ReturnsDeleted: true, Namespaced: true, Meta: kind.MetaAgain, Watch: kind.ByNode,
 		StatusKeeps: kind.KeepsOwners,
 		Strategy: &kind.Typed[v1.Pod, *v1.Pod]{
 			Defaults: podspec.SetDefaults,
-			Admitted: func(p *v1.Pod) { fields.Default(&p.Spec.ServiceAccountName, "default") },
+			Admitted: func(p *v1.Pod) {
+				fields.Default(&p.Spec.ServiceAccountName, "default")
+				podspec.DropDisabled(&p.Spec, on) // which nobody checks
+			},
 			Reset: func(p *v1.Pod) {
 				p.Generation = 1
 				p.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qos.Compute(p)}
-				podspec.DropDisabled(&p.Spec)
+				podspec.DropDisabled(&p.Spec, on)
 				podspec.MergeLabelKeys(p)
 			},
 			Stored:      stampGates,
-			Keep:        keepPod,
+			Keep:        func(p, old *v1.Pod, sub string) bool { return keepPod(p, old, sub, on) },
 			Generation:  func(p, old *v1.Pod, _ string) bool { return !equality.Semantic.DeepEqual(p.Spec, old.Spec) },
 			Check:       podspec.Validate,
 			CheckUpdate: podspec.ValidateUpdate,
@@ -69,11 +73,11 @@ func stampGates(now time.Time, p *v1.Pod) {
 }
 
 // keepPod puts back what the strategies of pods and of their subresources keep.
-func keepPod(p, old *v1.Pod, sub string) bool {
+func keepPod(p, old *v1.Pod, sub string, on features.Gates) bool {
 	switch sub {
 	case "":
 		p.Status = old.Status
-		podspec.DropDisabled(&p.Spec)
+		podspec.DropDisabled(&p.Spec, on)
 	// Owners are the spec's side: no status update adopts a pod.
 	case "status":
 		p.Spec = old.Spec
@@ -93,7 +97,7 @@ func keepPod(p, old *v1.Pod, sub string) bool {
 		keepAll(p, old)
 		p.Spec.EphemeralContainers = added
 		podspec.DefaultEphemeral(&p.Spec)
-		podspec.DropDisabled(&p.Spec)
+		podspec.DropDisabled(&p.Spec, on)
 	default:
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
@@ -17,7 +18,7 @@ import (
 const PodTemplate kind.Kind = "PodTemplate"
 
 // podTemplate returns the row of PodTemplate (pkg/registry/core/podtemplate/strategy.go).
-func podTemplate() *kind.Info {
+func podTemplate(on features.Gates) *kind.Info {
 	type template = v1.PodTemplate
 	check := func(t *template) field.ErrorList {
 		return podspec.ValidateTemplate(&t.Template, field.NewPath("template"))
@@ -25,7 +26,7 @@ func podTemplate() *kind.Info {
 	return &kind.Info{
 		Kind: PodTemplate, Version: "v1", Resource: "podtemplates", Namespaced: true, ReturnsDeleted: true, Inert: kind.InertAlways,
 		Strategy: &kind.Typed[template, *template]{
-			Defaults: func(t *template) { podspec.DefaultTemplate(&t.Template) },
+			Defaults: func(t *template) { podspec.DefaultTemplate(&t.Template, on) },
 			Generation: func(t, old *template, _ string) bool {
 				return !equality.Semantic.DeepEqual(t.Template, old.Template)
 			},

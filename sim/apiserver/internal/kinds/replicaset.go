@@ -7,6 +7,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -17,11 +18,11 @@ const ReplicaSet kind.Kind = "ReplicaSet"
 
 // replicaSet returns the row of ReplicaSet
 // (pkg/registry/apps/replicaset/strategy.go).
-func replicaSet() *kind.Info {
+func replicaSet(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: ReplicaSet, Group: "apps", Version: "v1", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"}, Namespaced: true,
 		Strategy: &kind.Typed[appsv1.ReplicaSet, *appsv1.ReplicaSet]{
-			Defaults: setReplicaSetDefaults,
+			Defaults: func(o *appsv1.ReplicaSet) { setReplicaSetDefaults(o, on) },
 			Halves: kind.SpecAndStatus(func(o *appsv1.ReplicaSet) (*appsv1.ReplicaSetSpec, *appsv1.ReplicaSetStatus) {
 				return &o.Spec, &o.Status
 			}),
@@ -52,8 +53,8 @@ func replicaSet() *kind.Info {
 
 // setReplicaSetDefaults is SetDefaults_ReplicaSet. The labels that upstream once
 // took from the template are a thing of v1beta1.
-func setReplicaSetDefaults(rs *appsv1.ReplicaSet) {
-	podspec.DefaultTemplate(&rs.Spec.Template)
+func setReplicaSetDefaults(rs *appsv1.ReplicaSet, on features.Gates) {
+	podspec.DefaultTemplate(&rs.Spec.Template, on)
 	fields.DefaultPtr(&rs.Spec.Replicas, 1)
 }
 

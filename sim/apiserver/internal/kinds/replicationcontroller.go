@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -21,12 +22,12 @@ const ReplicationController kind.Kind = "ReplicationController"
 
 // replicationController returns the row of ReplicationController
 // (pkg/registry/core/replicationcontroller/strategy.go).
-func replicationController() *kind.Info {
+func replicationController(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: ReplicationController, Version: "v1", CheckName: longName, Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
 		Namespaced: true, OrphansByDefault: true, ResetFields: map[string][]string{"status": {"spec"}},
 		Strategy: &kind.Typed[v1.ReplicationController, *v1.ReplicationController]{
-			Defaults: setReplicationControllerDefaults,
+			Defaults: func(o *v1.ReplicationController) { setReplicationControllerDefaults(o, on) },
 			Halves: kind.SpecAndStatus(func(rc *v1.ReplicationController) (*v1.ReplicationControllerSpec, *v1.ReplicationControllerStatus) {
 				return &rc.Spec, &rc.Status
 			}),
@@ -52,13 +53,13 @@ func replicationController() *kind.Info {
 
 // setReplicationControllerDefaults is SetDefaults_ReplicationController: what is not
 // said of labels is the template's.
-func setReplicationControllerDefaults(rc *v1.ReplicationController) {
+func setReplicationControllerDefaults(rc *v1.ReplicationController, on features.Gates) {
 	fields.DefaultPtr(&rc.Spec.Replicas, 1)
 	t := rc.Spec.Template
 	if t == nil {
 		return
 	}
-	podspec.DefaultTemplate(t)
+	podspec.DefaultTemplate(t, on)
 	if t.Labels == nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
@@ -22,11 +23,11 @@ const StatefulSet kind.Kind = "StatefulSet"
 // statefulSet returns the row of StatefulSet
 // (pkg/registry/apps/statefulset/strategy.go). Its name is a DNS label: its pods'
 // host names begin with it.
-func statefulSet() *kind.Info {
+func statefulSet(on features.Gates) *kind.Info {
 	return &kind.Info{
 		Kind: StatefulSet, Group: "apps", Version: "v1", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"}, Namespaced: true, CheckName: apivalidation.NameIsDNSLabel,
 		Strategy: &kind.Typed[appsv1.StatefulSet, *appsv1.StatefulSet]{
-			Defaults: setStatefulSetDefaults,
+			Defaults: func(o *appsv1.StatefulSet) { setStatefulSetDefaults(o, on) },
 			Halves: kind.SpecAndStatus(func(o *appsv1.StatefulSet) (*appsv1.StatefulSetSpec, *appsv1.StatefulSetStatus) {
 				return &o.Spec, &o.Status
 			}),
@@ -45,9 +46,9 @@ func statefulSet() *kind.Info {
 
 // setStatefulSetDefaults is SetDefaults_StatefulSet. A strategy that was named
 // without parameters is left without: only one that was not named gets them.
-func setStatefulSetDefaults(set *appsv1.StatefulSet) {
+func setStatefulSetDefaults(set *appsv1.StatefulSet, on features.Gates) {
 	s := &set.Spec
-	podspec.DefaultTemplate(&s.Template)
+	podspec.DefaultTemplate(&s.Template, on)
 	fields.Default(&s.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
 	u := &s.UpdateStrategy
 	if u.Type == "" {

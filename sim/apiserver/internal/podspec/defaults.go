@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/fields"
 )
 
@@ -76,9 +77,9 @@ func setPodSpecDefaults(s *v1.PodSpec, template bool) {
 // DefaultTemplate fills in what a pod template left out. What is a default
 // of pods only (requests from limits, service links, host ports) the pods that
 // are made of it get (pkg/apis/core/v1/defaults.go SetDefaults_PodSpec).
-func DefaultTemplate(t *v1.PodTemplateSpec) {
+func DefaultTemplate(t *v1.PodTemplateSpec, on features.Gates) {
 	setPodSpecDefaults(&t.Spec, true)
-	DropDisabled(&t.Spec)
+	DropDisabled(&t.Spec, on)
 }
 
 // DefaultResize fills in what a resize left out. Requests follow limits there as at

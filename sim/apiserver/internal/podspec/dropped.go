@@ -1,11 +1,15 @@
 package podspec
 
-import v1 "k8s.io/api/core/v1"
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
+)
 
 // DropDisabled takes out of a pod's spec, or a template's, what belongs to features that
-// are off at v1.36 (DropDisabledPodFields): signals to stop with, trust bundles and
-// certificates in files, and groups of pods.
-func DropDisabled(s *v1.PodSpec) {
+// are off (DropDisabledPodFields): at v1.36 signals to stop with, groups of pods and,
+// unless their gates are on, trust bundles and certificates in files.
+func DropDisabled(s *v1.PodSpec, on features.Gates) {
 	s.SchedulingGroup = nil
 	for _, list := range [...][]v1.Container{s.InitContainers, s.Containers} {
 		for i := range list {
@@ -18,11 +22,19 @@ func DropDisabled(s *v1.PodSpec) {
 	for i := range s.Volumes {
 		if p := s.Volumes[i].Projected; p != nil {
 			for j := range p.Sources {
-				if src := &p.Sources[j]; src.ClusterTrustBundle != nil || src.PodCertificate != nil {
-					src.ClusterTrustBundle, src.PodCertificate = nil, nil
-				}
+				dropSource(&p.Sources[j], on)
 			}
 		}
+	}
+}
+
+// dropSource writes only to a source of a kind that is off: others may be shared.
+func dropSource(s *v1.VolumeProjection, on features.Gates) {
+	if s.ClusterTrustBundle != nil && !on.ClusterTrustBundleProjection {
+		s.ClusterTrustBundle = nil
+	}
+	if s.PodCertificate != nil && !on.PodCertificateRequest {
+		s.PodCertificate = nil
 	}
 }
 

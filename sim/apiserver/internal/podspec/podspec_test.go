@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 )
 
 // podOf is a pod with a spec, as YAML, completed.
@@ -132,7 +134,7 @@ func TestWarnings(t *testing.T) {
 
 func TestDropDisabled(t *testing.T) {
 	pod := podOf(t, "{volumes: [{name: v, projected: {sources: [{clusterTrustBundle: {name: x, path: f}}]}}], "+c+"lifecycle: {stopSignal: SIGTERM}}]}")
-	DropDisabled(&pod.Spec)
+	DropDisabled(&pod.Spec, features.Gates{})
 	if pod.Spec.Containers[0].Lifecycle != nil || pod.Spec.Volumes[0].Projected.Sources[0] != (v1.VolumeProjection{}) {
 		t.Errorf("got %v", pod.Spec)
 	}

@@ -153,6 +153,15 @@ func (c *checker) validateProjected(s *v1.ProjectedVolumeSource, path *field.Pat
 				errs = append(errs, field.Forbidden(p.Child("serviceAccountToken"), "must not be specified when serviceAccountName is not set"))
 			}
 		}
+		if v := src.ClusterTrustBundle; v != nil {
+			n++
+			errs = append(errs, validateTrustBundleSource(v, p.Child("clusterTrustBundle"))...)
+			takes(v.Path, v.Path)
+		}
+		if v := src.PodCertificate; v != nil {
+			n++
+			errs = append(errs, validateCertificateSource(v, p.Child("podCertificate"), func(file string) { takes(file, file) })...)
+		}
 		if n > 1 {
 			errs = append(errs, field.Forbidden(p, "may not specify more than 1 volume type per source"))
 		}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/drydock-sim/drydock/kubelet/qos"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/podspec"
 )
@@ -26,7 +27,7 @@ func TestPodDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			obj, err := kinds.New().Decode(in)
+			obj, err := kinds.New(features.Gates{}).Decode(in)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
@@ -113,7 +114,7 @@ func TestValidateDisruptionBudget(t *testing.T) {
 		{nil, v("101%"), "must not be greater than 100%"},
 		{nil, v("many"), "a valid percent string must be"},
 	} {
-		err := kinds.New().Validate(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: tc.min, MaxUnavailable: tc.max}})
+		err := kinds.New(features.Gates{}).Validate(&policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: tc.min, MaxUnavailable: tc.max}})
 		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v/%v: %v, want %q", tc.min, tc.max, err, tc.want)
 		}

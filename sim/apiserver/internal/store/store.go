@@ -39,6 +39,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/addresses"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/admission"
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/quota"
@@ -52,6 +53,8 @@ type Options struct {
 	// Start is the creation time of what exists from the beginning (the
 	// system namespaces and priority classes). Zero means loop.Epoch().
 	Start time.Time
+	// Gates are the feature gates.
+	Gates features.Gates
 	// EventTTL is how long an event lives after its last write. Zero means one
 	// hour, as kube-apiserver's --event-ttl; negative means for ever.
 	EventTTL time.Duration
@@ -144,15 +147,15 @@ func New(opts Options) *Store {
 		applied: map[objectKey][]byte{},
 	}
 	// Events and leases, of which there are most, have tables of their own.
-	s.State = newState(opts.Seed, map[kind.Kind]table.Any{kinds.Event: s.events, kinds.Lease: s.leases})
+	s.State = newState(opts.Seed, opts.Gates, map[kind.Kind]table.Any{kinds.Event: s.events, kinds.Lease: s.leases})
 	s.plugins = admission.NewPlugins(s)
 	begin(s)
 	return s
 }
 
 // newState returns an empty state. tables are those that are not the kind's.
-func newState(seed uint64, tables map[kind.Kind]table.Any) *State {
-	s := &State{seed: seed, kinds: kinds.New(), podsByNode: map[string][]*v1.Pod{}, nsPods: map[string]*namespacePods{}}
+func newState(seed uint64, on features.Gates, tables map[kind.Kind]table.Any) *State {
+	s := &State{seed: seed, kinds: kinds.New(on), podsByNode: map[string][]*v1.Pod{}, nsPods: map[string]*namespacePods{}}
 	for _, in := range s.kinds.All() {
 		objects := tables[in.Kind]
 		if objects == nil {

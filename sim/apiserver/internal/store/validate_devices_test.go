@@ -7,13 +7,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
 func decoded(t *testing.T, manifest string) kind.Object {
 	t.Helper()
-	obj, err := kinds.New().Decode([]byte(manifest))
+	obj, err := kinds.New(features.Gates{}).Decode([]byte(manifest))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"testing"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
@@ -45,7 +46,7 @@ func TestValidateScheduling(t *testing.T) {
 		{"preemption policy", "preemptionPolicy: Sometimes}", `PreemptionPolicy (Sometimes) must not be provided in pod spec`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj, err := kinds.New().Decode([]byte(head + tc.spec))
+			obj, err := kinds.New(features.Gates{}).Decode([]byte(head + tc.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,10 +66,10 @@ func TestValidateWithoutAdmission(t *testing.T) {
 		{"preemptionPolicy: Never", ""},
 		{"preemptionPolicy: Sometimes", `spec.preemptionPolicy: Unsupported value: "Sometimes": supported values: "PreemptLowerPriority", "Never"`},
 	} {
-		obj, err := kinds.New().Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: x}], " + tc.spec + "}"))
+		obj, err := kinds.New(features.Gates{}).Decode([]byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: a, image: x}], " + tc.spec + "}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(t, kinds.New().Validate(obj), tc.want)
+		check(t, kinds.New(features.Gates{}).Validate(obj), tc.want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
@@ -81,7 +82,7 @@ func TestStorageRefused(t *testing.T) {
 		{"negative capacity", capacity + "storageClassName: a\ncapacity: -1", `capacity: Invalid value: "-1": must be greater than or equal to 0`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj, err := kinds.New().Decode([]byte(tc.manifest))
+			obj, err := kinds.New(features.Gates{}).Decode([]byte(tc.manifest))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,7 +145,7 @@ func TestClaimUpdates(t *testing.T) {
 // TestVolumePhaseTime: the API notes when a volume's phase changes.
 func TestVolumePhaseTime(t *testing.T) {
 	s := New(Options{})
-	obj, err := kinds.New().Decode([]byte("apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /a}}"))
+	obj, err := kinds.New(features.Gates{}).Decode([]byte("apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: x}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /a}}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
 
@@ -46,7 +47,7 @@ func TestValidatePod(t *testing.T) {
 		{"fine", "spec: {containers: [{name: a, image: x}]}", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			obj, err := kinds.New().Decode([]byte(head + tc.spec))
+			obj, err := kinds.New(features.Gates{}).Decode([]byte(head + tc.spec))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +105,7 @@ func TestDecode(t *testing.T) {
 		{"a: b: c", "mapping values"},
 		{"apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: {cpu: 1x}}}]}", "quantit"},
 	} {
-		_, err := kinds.New().Decode([]byte(tc.manifest))
+		_, err := kinds.New(features.Gates{}).Decode([]byte(tc.manifest))
 		check(t, err, tc.want)
 	}
 }
@@ -118,12 +119,12 @@ func FuzzCreate(f *testing.F) {
 	f.Add([]byte("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}"))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"containers":[{"livenessProbe":{"httpGet":{"port":"x"}}}],"volumes":[{"projected":{"sources":[null]}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		obj, err := kinds.New().Decode(data)
+		obj, err := kinds.New(features.Gates{}).Decode(data)
 		if err != nil {
 			return
 		}
 		s := New(Options{})
-		_ = kinds.New().Validate(obj)
+		_ = kinds.New(features.Gates{}).Validate(obj)
 		made, err := s.Create(t0, obj)
 		if err != nil {
 			return

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/drydock-sim/drydock/sim/apiserver/internal/features"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kinds"
 )
@@ -43,11 +44,11 @@ func TestWorkloadsRefused(t *testing.T) {
 		{"CronJob", "batch/v1", "timeZone: '', schedule: '* * * * *', jobTemplate: {spec: {" + job + "}}", "timeZone must be nil or non-empty string"},
 		{"CronJob", "batch/v1", "schedule: 'TZ=UTC', jobTemplate: {spec: {" + job + "}}", "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"},
 	} {
-		obj, err := kinds.New().Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
+		obj, err := kinds.New(features.Gates{}).Decode([]byte("apiVersion: " + tc.version + "\nkind: " + tc.kind + "\nmetadata: {name: x}\nspec: {" + tc.spec + "}\n"))
 		if err != nil {
 			t.Fatalf("%s %s: %v", tc.kind, tc.spec, err)
 		}
-		switch err := kinds.New().Validate(obj); {
+		switch err := kinds.New(features.Gates{}).Validate(obj); {
 		case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s {%s}: %v; want %q", tc.kind, tc.spec, err, tc.want)
 		}
@@ -57,14 +58,14 @@ func TestWorkloadsRefused(t *testing.T) {
 // TestDropped wants maxUnavailable of a StatefulSet told, and gone however it comes.
 func TestDropped(t *testing.T) {
 	manifest := func(strategy string) kind.Object {
-		obj, err := kinds.New().Decode([]byte("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: default}\nspec: {" + strategy +
+		obj, err := kinds.New(features.Gates{}).Decode([]byte("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db, namespace: default}\nspec: {" + strategy +
 			"selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: m, image: x}]}}}\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return obj
 	}
-	dropped := func(obj kind.Object) []string { return kinds.New().Of(obj).Dropped(obj) }
+	dropped := func(obj kind.Object) []string { return kinds.New(features.Gates{}).Of(obj).Dropped(obj) }
 	if told := dropped(manifest("updateStrategy: {rollingUpdate: {partition: 1}}, ")); told != nil {
 		t.Errorf("told of %q", told)
 	}
