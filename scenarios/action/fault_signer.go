@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -14,11 +15,11 @@ import (
 
 // SignerFault makes a signer of certificates late, or has requests denied. It has exactly one of delay and deny.
 type SignerFault struct {
-	// Whose requests: their spec.signerName. kubernetes.io/kube-apiserver-client-kubelet unless said.
-	Name string `json:"name,omitempty" enum:"kubernetes.io/kube-apiserver-client-kubelet,kubernetes.io/kubelet-serving"`
+	// Whose requests: their spec.signerName: kubernetes.io/kube-apiserver-client-kubelet, kubernetes.io/kubelet-serving, or one of the control plane's podSigners. The first unless said.
+	Name string `json:"name,omitempty"`
 	// How old a request is at least when it is signed. What waits when the fault is over is signed then.
 	Delay time.Duration `json:"delay,omitempty"`
-	// Requests are denied, as by `kubectl certificate deny`.
+	// Requests are denied, as by `kubectl certificate deny`, or by who signs for pods.
 	Deny bool `json:"deny,omitempty"`
 	// How long the fault lasts. To the end unless said.
 	For time.Duration `json:"for,omitempty"`
@@ -27,6 +28,9 @@ type SignerFault struct {
 // Check fills in the signer, and wants an effect.
 func (f *SignerFault) Check(at decode.Place) {
 	f.Name = cmp.Or(f.Name, certificatesv1.KubeAPIServerClientKubeletSignerName)
+	if !strings.Contains(f.Name, "/") {
+		at.Field("name").Errorf("%q is no signer: want a domain and a path, as in example.com/signer", decode.Short(f.Name))
+	}
 	if !value.ExactlyOne(f.Delay != 0, f.Deny) {
 		at.Errorf("needs exactly one of delay and deny")
 	}

@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	schedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
@@ -22,6 +23,31 @@ type ControlPlane struct {
 	ControllerManager *ControllerManager `json:"controllerManager,omitempty"`
 	// Kubelets' requests for serving certificates are approved, as by an approver that is no part of Kubernetes. Nobody approves them unless said; the action certificate can.
 	ApproveServing bool `json:"approveServing,omitempty"`
+	// Who signs pods' certificates (volume sources podCertificate), which needs the API's feature gate PodCertificateRequest. Requests of other signers are left pending. The fault signer can delay and deny.
+	PodSigners []PodSigner `json:"podSigners,omitempty"`
+}
+
+// PodSigner grants all requests of a signer's for pods' certificates, as a signer that is no part of Kubernetes. It has an authority of its own, and names a pod by its service account.
+type PodSigner struct {
+	// The signer's name as sources have it: a domain and a path.
+	Name string `json:"name" required:""`
+	// For how long certificates are good, if not less is asked for. 24h unless said, 1h at least.
+	Lifetime time.Duration `json:"lifetime,omitempty"`
+	// How long before a certificate's end kubelets begin to ask for the next, up to half of its life. 30m unless said, 10m at least.
+	RefreshBefore time.Duration `json:"refreshBefore,omitempty"`
+}
+
+// Check wants times that the API takes.
+func (p *PodSigner) Check(at decode.Place) {
+	if domain, rest, ok := strings.Cut(p.Name, "/"); p.Name != "" && (!ok || domain == "" || rest == "") {
+		at.Field("name").Errorf("%q is no signer: want a domain and a path, as in example.com/signer", decode.Short(p.Name))
+	}
+	if d := at.Field("lifetime"); d.Written() && p.Lifetime < time.Hour {
+		d.Errorf("must be at least 1h")
+	}
+	if d := at.Field("refreshBefore"); d.Written() && p.RefreshBefore < 10*time.Minute {
+		d.Errorf("must be at least 10m")
+	}
 }
 
 // SchedulerComponent configures kube-scheduler.
@@ -86,6 +112,9 @@ func (c *ControlPlane) Options() (controlplane.Options, error) {
 		return controlplane.Options{}, nil
 	}
 	out := controlplane.Options{Disable: c.Disable, ApproveServing: c.ApproveServing}
+	for _, p := range c.PodSigners {
+		out.PodSigners = append(out.PodSigners, controlplane.PodSigner(p))
+	}
 	if m := c.ControllerManager; m != nil {
 		out.ControllerManager, out.SigningDuration = m.ClientConnection.client(), m.ClusterSigningDuration
 	}

@@ -114,4 +114,7 @@ func (s *Spec) Check(at decode.Place) {
 	checkImages(at.Field("images"), s.Images)
 	s.checkStorage(at.Field("storage"))
 	s.checkNFS(at.Field("nfs"))
+	if c := s.ControlPlane; c != nil && len(c.PodSigners) > 0 && !s.API.Gates().PodCertificateRequest {
+		at.Field("controlPlane").Field("podSigners").Errorf("needs the API's feature gate PodCertificateRequest (spec.api.featureGates)")
+	}
 }

@@ -12,6 +12,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -42,6 +43,8 @@ const (
 	KindCSINode                 Kind = "csiNode"                 // *storagev1.CSINode
 	// KindCertificateSigningRequest is of *certificatesv1.CertificateSigningRequest.
 	KindCertificateSigningRequest Kind = "certificateSigningRequest"
+	// KindPodCertificateRequest is of *certificatesv1beta1.PodCertificateRequest.
+	KindPodCertificateRequest Kind = "podCertificateRequest"
 )
 
 // objectKind is a kind whose objects expressions reach by a pair of functions:
@@ -92,6 +95,7 @@ func objectKinds() []objectKind {
 		{KindVolumeAttachment, "volumeAttachment", "volumeAttachments", "VolumeAttachments", reflect.TypeFor[storagev1.VolumeAttachment](), true},
 		{KindCSINode, "csiNode", "csiNodes", "CSINodes", reflect.TypeFor[storagev1.CSINode](), true},
 		{KindCertificateSigningRequest, "certificateSigningRequest", "certificateSigningRequests", "CertificateSigningRequests", reflect.TypeFor[certificatesv1.CertificateSigningRequest](), true},
+		{KindPodCertificateRequest, "podCertificateRequest", "podCertificateRequests", "PodCertificateRequests", reflect.TypeFor[certificatesv1beta1.PodCertificateRequest](), false},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/attachdetach"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
@@ -49,6 +50,9 @@ type part struct {
 	burst int
 	// start returns the running part, which a census looks into.
 	start func(c *ControlPlane, opts controller.Options) any
+	// of is a kind that the API serves with a feature gate only, without which there is no
+	// such part; "": there always is.
+	of apiserver.Kind
 }
 
 // NodeStorage is the driver of volumes that are directories of nodes, which claims get where
@@ -126,6 +130,7 @@ func parts() []part {
 		{name: "persistentvolume-binder-controller", start: plain(persistentvolume.New)},
 		{name: "persistentvolume-expander-controller", start: plain(volumeexpand.New)},
 		{name: "device-taint-eviction-controller", start: plain(devicetainteviction.New)},
+		{name: "podcertificaterequest-cleaner-controller", of: apiserver.KindPodCertificateRequest, start: plain(certificates.NewPodCleaner)},
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 	"github.com/drydock-sim/drydock/sim/controlplane/internal/certificates"
+	"github.com/drydock-sim/drydock/sim/controlplane/internal/controller"
 	"github.com/drydock-sim/drydock/sim/controlplane/podautoscaler"
 	"github.com/drydock-sim/drydock/sim/controlplane/schedulerconfig"
 )
@@ -92,9 +93,20 @@ type Options struct {
 	// SigningDuration is --cluster-signing-duration, for how long certificates are signed. Zero means
 	// a year.
 	SigningDuration time.Duration
+	// PodSigners sign pods' certificates, as parts of no Kubernetes: the API must serve the
+	// requests (gate PodCertificateRequest).
+	PodSigners []PodSigner
 	// ApproveServing has kubelets' serving certificates approved, as by an approver that is no part
 	// of Kubernetes.
 	ApproveServing bool
+}
+
+// PodSigner signs requests of a signer's name for pods' certificates.
+type PodSigner struct {
+	Name string
+	// Lifetime is that of certificates, RefreshBefore how long before their end kubelets may
+	// ask for the next. Zero means a day, and half an hour.
+	Lifetime, RefreshBefore time.Duration
 }
 
 // Validate returns an error that names the first name in Disable that there is
@@ -141,8 +153,17 @@ func New(srv *apiserver.Server, opts Options) *ControlPlane {
 	c := &ControlPlane{opts: opts, srv: srv, running: map[string]*process{}}
 	c.Start(Scheduler)
 	c.Start(ControllerManager)
+	for _, p := range opts.PodSigners {
+		certificates.NewPodSigner(certificates.PodSignerOptions{
+			Options: controller.Options{Group: srv.Loop().NewGroup("signer " + p.Name), API: srv.Component(PodSignerClient, -1, 0)},
+			Name:    p.Name, Lifetime: p.Lifetime, RefreshBefore: p.RefreshBefore, Faults: &c.signing,
+		})
+	}
 	return c
 }
+
+// PodSignerClient is the name of the clients of signers of pods' certificates.
+const PodSignerClient = "pod-signer"
 
 // Parts returns the scheduler and the controllers that run, for a census of what
 // they keep. The indexes that controllers share are reached through them.

@@ -39,7 +39,7 @@ func (c *ControlPlane) startParts(component string, group *loop.Group) []any {
 	}
 	var running []any
 	for _, p := range parts() {
-		if p.process() != component || !c.opts.Enabled(p.name) {
+		if p.process() != component || !c.opts.Enabled(p.name) || p.of != "" && c.srv.Store().Kinds().Find(p.of) == nil {
 			continue
 		}
 		// Each controller has a client of its own, as upstream's client builder

@@ -9,6 +9,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -214,7 +215,12 @@ func kindOf[T interface {
 	comparable
 	apiserver.Object
 }](name apiserver.Kind) kind {
-	return kind{name, func(s *apiserver.Store) any { return apiserver.Objects[T](s, name) }}
+	return kind{name, func(s *apiserver.Store) any {
+		if s.Kinds().Find(name) == nil { // its gate is off
+			return []T(nil)
+		}
+		return apiserver.Objects[T](s, name)
+	}}
 }
 
 // expectKinds are the kinds that expectations can be about. A kind of the API that is missing
@@ -241,6 +247,7 @@ func expectKinds() map[expect.Kind]kind {
 		expect.KindVolumeAttachment:          kindOf[*storagev1.VolumeAttachment](apiserver.KindVolumeAttachment),
 		expect.KindCSINode:                   kindOf[*storagev1.CSINode](apiserver.KindCSINode),
 		expect.KindCertificateSigningRequest: kindOf[*certificatesv1.CertificateSigningRequest](apiserver.KindCertificateSigningRequest),
+		expect.KindPodCertificateRequest:     kindOf[*certificatesv1beta1.PodCertificateRequest](apiserver.KindPodCertificateRequest),
 		expect.KindResourceClaim:             kindOf[*resourcev1.ResourceClaim](apiserver.KindResourceClaim),
 		expect.KindResourceSlice:             kindOf[*resourcev1.ResourceSlice](apiserver.KindResourceSlice),
 		expect.KindPersistentVolume:          kindOf[*v1.PersistentVolume](apiserver.KindPersistentVolume),

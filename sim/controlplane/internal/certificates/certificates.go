@@ -3,10 +3,12 @@
 // certificates, the four signers of kubernetes.io, and the cleaner. Upstream's signers
 // are four controllers that see all requests; here one looks at the signer's name.
 //
-// - certificates.go: approver and signer
-// - requests.go: what a signer asks of a request
-// - faults.go: signers that are late, or deny
-// - cleaner.go: when requests are deleted
+//   - certificates.go: approver and signer
+//   - requests.go: what a signer asks of a request
+//   - faults.go: signers that are late, or deny
+//   - cleaner.go: when requests are deleted
+//   - podsigner.go: a signer of pods' certificates, which is none of Kubernetes' own, and
+//     when their requests are deleted
 package certificates
 
 import (
@@ -95,7 +97,7 @@ func (a *Approver) sync(ctx context.Context, c *csr) error {
 	if err != nil {
 		return fmt.Errorf("request of %s: %w", c.Name, err)
 	}
-	if a.faults.denies(c.Spec.SignerName, request) {
+	if a.faults.denies(c.Spec.SignerName, nodeOf(request)) {
 		return a.decide(ctx, c, certificatesv1.CertificateDenied, "KubectlDeny", "This CSR was denied by kubectl certificate deny.")
 	}
 	if serving {
@@ -182,7 +184,7 @@ func (s *Signer) sync(ctx context.Context, c *csr) error {
 				Type: certificatesv1.CertificateFailed, Status: v1.ConditionTrue, Reason: "SignerValidationFailure", Message: err.Error(), LastUpdateTime: controller.WireTime(s.l.Now())})
 		})
 	}
-	if left := s.faults.delay(c.Spec.SignerName, request) - s.l.Since(c.CreationTimestamp.Time); left > 0 {
+	if left := s.faults.delay(c.Spec.SignerName, nodeOf(request)) - s.l.Since(c.CreationTimestamp.Time); left > 0 {
 		s.queue.AddAfter(controller.KeyOf(c), left)
 		return nil
 	}

@@ -26,6 +26,8 @@ type Faults struct {
 	list []*Fault
 	// ended is called when there is a fault less; nil: nobody signs.
 	ended func()
+	// onEnd are the same of those who sign for pods.
+	onEnd []func()
 }
 
 // Add makes a fault act until remove is called.
@@ -37,13 +39,21 @@ func (f *Faults) Add(one Fault) (remove func()) {
 		if f.ended != nil {
 			f.ended()
 		}
+		for _, fn := range f.onEnd {
+			fn()
+		}
 	}
 }
 
-// of returns the faults that hit a request.
-func (f *Faults) of(signer string, r *x509.CertificateRequest) (out []*Fault) {
+// nodeOf is the node that a request is for.
+func nodeOf(r *x509.CertificateRequest) string {
+	return strings.TrimPrefix(r.Subject.CommonName, "system:node:")
+}
+
+// of returns the faults that hit a request of a signer's for a node.
+func (f *Faults) of(signer, node string) (out []*Fault) {
 	for _, one := range f.list {
-		if one.Signer == signer && (one.Node == "" || one.Node == strings.TrimPrefix(r.Subject.CommonName, "system:node:")) {
+		if one.Signer == signer && (one.Node == "" || one.Node == node) {
 			out = append(out, one)
 		}
 	}
@@ -51,8 +61,8 @@ func (f *Faults) of(signer string, r *x509.CertificateRequest) (out []*Fault) {
 }
 
 // denies reports whether a request is to be denied.
-func (f *Faults) denies(signer string, r *x509.CertificateRequest) bool {
-	for _, one := range f.of(signer, r) {
+func (f *Faults) denies(signer, node string) bool {
+	for _, one := range f.of(signer, node) {
 		if one.Deny {
 			one.hit()
 			return true
@@ -62,8 +72,8 @@ func (f *Faults) denies(signer string, r *x509.CertificateRequest) bool {
 }
 
 // delay is how old a request must be to be signed.
-func (f *Faults) delay(signer string, r *x509.CertificateRequest) (d time.Duration) {
-	for _, one := range f.of(signer, r) {
+func (f *Faults) delay(signer, node string) (d time.Duration) {
+	for _, one := range f.of(signer, node) {
 		if one.Delay > 0 {
 			one.hit()
 			d = max(d, one.Delay)
