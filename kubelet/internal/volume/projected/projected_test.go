@@ -2,8 +2,10 @@ package projected
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,5 +122,87 @@ func TestStandalone(t *testing.T) {
 	err := New(&volume.Host{}).SetUp(context.Background(), &volume.Request{Volume: &v1.Volume{Name: "v"}})
 	if err == nil || err.Error() != "cannot setup projected volume v because kube client is not configured" {
 		t.Error(err)
+	}
+}
+
+// certificates has whom to trust by the name "roots", and a certificate of the source 1 of
+// the volume "id".
+type certificates struct {
+	anchors *volume.TrustAnchors
+	own     *volume.Credentials
+}
+
+func (c *certificates) Get(_ context.Context, s *v1.ClusterTrustBundleProjection) (*volume.TrustAnchors, error) {
+	if *s.Name == "roots" {
+		return c.anchors, nil
+	}
+	return nil, errors.New("no " + *s.Name)
+}
+
+func (c *certificates) Peek(s *v1.ClusterTrustBundleProjection) (*volume.TrustAnchors, bool) {
+	return c.anchors, *s.Name == "roots"
+}
+
+func (c *certificates) GetPodCertificateCredentialBundle(_ *v1.Pod, name string, source int) (*volume.Credentials, error) {
+	if name == "id" && source == 1 {
+		return c.own, nil
+	}
+	return nil, errors.New("not issued")
+}
+
+func TestCertificates(t *testing.T) {
+	bundle := func(name string) v1.VolumeProjection {
+		return v1.VolumeProjection{ClusterTrustBundle: &v1.ClusterTrustBundleProjection{Name: &name, Path: "ca"}}
+	}
+	own := v1.VolumeProjection{PodCertificate: &v1.PodCertificateProjection{CredentialBundlePath: "both", KeyPath: "k", CertificateChainPath: "c"}}
+	for i, tc := range []struct {
+		sources []v1.VolumeProjection
+		user    *int64
+		off     bool
+		want    map[string]string // "content mode user"
+		err     string
+	}{
+		{[]v1.VolumeProjection{bundle("roots"), own}, nil, false, map[string]string{"ca": "CA 644", "both": "KEYCHAIN 644", "k": "KEY 644", "c": "CHAIN 644"}, ""},
+		{[]v1.VolumeProjection{bundle("roots"), own}, new(int64(7)), false, map[string]string{"ca": "CA 600 7", "both": "KEYCHAIN 600 7", "k": "KEY 600 7", "c": "CHAIN 600 7"}, ""},
+		{[]v1.VolumeProjection{own}, nil, false, nil, "not issued"},
+		{[]v1.VolumeProjection{bundle("none"), own}, nil, false, nil, "no none"},
+		{[]v1.VolumeProjection{bundle("roots"), own}, nil, true, nil, "[ClusterTrustBundle projection is disabled: the feature gate ClusterTrustBundleProjection is off, PodCertificate projection is disabled: the feature gate PodCertificateRequest is off]"},
+	} {
+		c := &certificates{&volume.TrustAnchors{PEM: []byte("CA")}, &volume.Credentials{Key: []byte("KEY"), Chain: []byte("CHAIN")}}
+		host := &volume.Host{}
+		if !tc.off {
+			host.TrustBundles, host.PodCertificates = c, c
+		}
+		p := New(host)
+		r := &volume.Request{Pod: &v1.Pod{}, FSUser: tc.user,
+			Volume: &v1.Volume{Name: "id", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: tc.sources, DefaultMode: new(int32(0o644))}}}}
+		data, err := p.collectData(context.Background(), r)
+		if tc.err != "" {
+			if err == nil || err.Error() != tc.err {
+				t.Errorf("%d: %v", i, err)
+			}
+			if _, ok := p.Inputs(r.Pod, r.Volume); ok {
+				t.Errorf("%d: it is up to date", i)
+			}
+			continue
+		}
+		got := map[string]string{}
+		for name, f := range data {
+			got[name] = fmt.Sprintf("%s %o", f.Data, f.Mode)
+			if f.FSUser != nil {
+				got[name] += fmt.Sprint(" ", *f.FSUser)
+			}
+		}
+		if err != nil || !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%d: %v, %v", i, got, err)
+		}
+		// It is up to date until either is another one.
+		if inputs, ok := p.Inputs(r.Pod, r.Volume); !ok || !slices.Equal(inputs, r.Inputs) {
+			t.Errorf("%d: inputs %v, not %v", i, inputs, r.Inputs)
+		}
+		c.own = &volume.Credentials{}
+		if inputs, ok := p.Inputs(r.Pod, r.Volume); !ok || slices.Equal(inputs, r.Inputs) {
+			t.Errorf("%d: a new certificate is no other input", i)
+		}
 	}
 }
