@@ -205,6 +205,7 @@ func visit(a *celast.AST, f func(celast.Expr)) {
 // knownReasons are those of events, of conditions, of pods' statuses and of containers' states
 // that upstream's kubelet, scheduler and controllers write.
 const knownReasons = `
+CertificateExpired CertificateOverdueForRefresh Denied
 ClaimMisbound ExternalExpanding FileSystemResizeRequired Provisioning Resizing
 AmbiguousSelector BackOff BackoffLimitExceeded BackoffLimitPerIndex CalculateExpectedPodCountFailed CheckLimitsForResolvConf CIDRAssignmentFailed CIDRNotAvailable
 CompletionsReached Completed ConflictingController ConfigMapNotFound ContainerCannotRun ContainerCreating ContainerGCFailed ContainerStatusUnknown ContainersNotInitialized ContainersNotReady

@@ -47,6 +47,8 @@ const (
 	FailedCreatePodSandBox          = "FailedCreatePodSandBox"
 	FailedStatusPodSandBox          = "FailedPodSandBoxStatus"
 	DeadlineExceeded                = "DeadlineExceeded"
+	CertificateOverdueForRefresh    = "CertificateOverdueForRefresh"
+	CertificateExpired              = "CertificateExpired"
 	Evicted                         = "Evicted"
 	DNSConfigForming                = "DNSConfigForming"
 	MissingClusterDNS               = "MissingClusterDNS"

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	kubecontainer "github.com/drydock-sim/drydock/kubelet/internal/container"
+	"github.com/drydock-sim/drydock/kubelet/internal/events"
 	"github.com/drydock-sim/drydock/kubelet/internal/volume"
 )
 
@@ -177,11 +178,11 @@ func (m *Manager) refused(pod *v1.Pod, r *record, to state, event, reason, messa
 func (m *Manager) tellLate(pod *v1.Pod, r *record) {
 	now := m.l.Now()
 	if r.overdue(now) && !r.overdueTold {
-		m.o.Recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, "CertificateOverdueForRefresh", "PodCertificate refresh overdue")
+		m.o.Recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.CertificateOverdueForRefresh, "PodCertificate refresh overdue")
 		r.overdueTold = true
 	}
 	if now.After(r.notAfter) && !r.expiredTold {
-		m.o.Recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, "CertificateExpired", "PodCertificate expired")
+		m.o.Recorder.Event(kubecontainer.PodRef(pod), v1.EventTypeWarning, events.CertificateExpired, "PodCertificate expired")
 		r.expiredTold = true
 	}
 }
