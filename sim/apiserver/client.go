@@ -20,6 +20,8 @@ import (
 // latency both ways; a request that was sent arrives even if its caller dies.
 // Errors are API statuses, or *url.Error when no answer came.
 type Client struct {
+	podCertificates
+
 	srv    *Server // only for closures that run on the server's loop
 	server *loop.Loop
 	peer   *peer // the same

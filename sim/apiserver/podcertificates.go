@@ -21,17 +21,20 @@ import (
 // trust, and requests for certificates of their own. Where the gates are off the API
 // knows neither.
 
+// podCertificates is the part of a Client that asks for them.
+type podCertificates struct{ c *Client }
+
 // ServesClusterTrustBundles asks whether the API serves the kind.
-func (c *Client) ServesClusterTrustBundles(ctx context.Context) (bool, error) {
-	return call(ctx, c, wire.Request{Verb: "get", Resource: "apis"}, func(s *store.Store, _ time.Time) (bool, error) {
+func (p podCertificates) ServesClusterTrustBundles(ctx context.Context) (bool, error) {
+	return call(ctx, p.c, wire.Request{Verb: "get", Resource: "apis"}, func(s *store.Store, _ time.Time) (bool, error) {
 		return s.Kinds().Find(KindClusterTrustBundle) != nil, nil
 	})
 }
 
 // WatchClusterTrustBundles lists the bundles by name and watches them until stop is
 // called or g dies; otherwise as WatchConfigMap. The kind must be served.
-func (c *Client) WatchClusterTrustBundles(g *loop.Group, listed func([]*certificatesv1beta1.ClusterTrustBundle), event func(watch.EventType, *certificatesv1beta1.ClusterTrustBundle)) (stop func()) {
-	return c.watchObject(g, KindClusterTrustBundle, "", "", func(list []Object) {
+func (p podCertificates) WatchClusterTrustBundles(g *loop.Group, listed func([]*certificatesv1beta1.ClusterTrustBundle), event func(watch.EventType, *certificatesv1beta1.ClusterTrustBundle)) (stop func()) {
+	return p.c.watchObject(g, KindClusterTrustBundle, "", "", func(list []Object) {
 		listed(lists.Map(list, func(o Object) *certificatesv1beta1.ClusterTrustBundle {
 			return o.(*certificatesv1beta1.ClusterTrustBundle)
 		}))
@@ -40,11 +43,11 @@ func (c *Client) WatchClusterTrustBundles(g *loop.Group, listed func([]*certific
 
 // WatchPodCertificateRequests is WatchPods for the requests of a node's kubelet. Where the
 // kind is not served there is never a list: a reflector tries again for ever.
-func (c *Client) WatchPodCertificateRequests(g *loop.Group, nodeName string, listed func([]*certificatesv1beta1.PodCertificateRequest), event func(watch.EventType, *certificatesv1beta1.PodCertificateRequest)) {
-	if c.kinds.Find(KindPodCertificateRequest) == nil {
+func (p podCertificates) WatchPodCertificateRequests(g *loop.Group, nodeName string, listed func([]*certificatesv1beta1.PodCertificateRequest), event func(watch.EventType, *certificatesv1beta1.PodCertificateRequest)) {
+	if p.c.kinds.Find(KindPodCertificateRequest) == nil {
 		return
 	}
-	c.watch(g, KindPodCertificateRequest, nodeName, func(list []Object) {
+	p.c.watch(g, KindPodCertificateRequest, nodeName, func(list []Object) {
 		listed(lists.Map(list, func(o Object) *certificatesv1beta1.PodCertificateRequest {
 			return o.(*certificatesv1beta1.PodCertificateRequest)
 		}))
@@ -53,9 +56,9 @@ func (c *Client) WatchPodCertificateRequests(g *loop.Group, nodeName string, lis
 
 // CreatePodCertificateRequest asks for a pod's certificate, as the node. The request is not
 // to be used any more. Errors: Forbidden and others of admission (NodeRestriction).
-func (c *Client) CreatePodCertificateRequest(ctx context.Context, r *certificatesv1beta1.PodCertificateRequest) (*certificatesv1beta1.PodCertificateRequest, error) {
-	node := c.node
-	return call(ctx, c, wire.Request{Verb: "create", Resource: "podcertificaterequests", Namespace: r.Namespace}, func(s *store.Store, now time.Time) (*certificatesv1beta1.PodCertificateRequest, error) {
+func (p podCertificates) CreatePodCertificateRequest(ctx context.Context, r *certificatesv1beta1.PodCertificateRequest) (*certificatesv1beta1.PodCertificateRequest, error) {
+	node := p.c.node
+	return call(ctx, p.c, wire.Request{Verb: "create", Resource: "podcertificaterequests", Namespace: r.Namespace}, func(s *store.Store, now time.Time) (*certificatesv1beta1.PodCertificateRequest, error) {
 		nameAccount(s, r)
 		if err := restrictPodCertificate(s, node, r); err != nil {
 			return nil, err

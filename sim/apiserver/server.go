@@ -377,7 +377,7 @@ func (s *Server) Client(nodeLoop *loop.Loop, nodeName string) *Client {
 		srv: s, kinds: s.store.Kinds(), l: nodeLoop, node: nodeName, peer: p, opts: s.opts, server: s.l,
 		base: loop.Hash(nodeLoop.Seed(), []string{"api client", nodeName}, uint64(len(s.watches.all))),
 	}
-	p.c = c
+	p.c, c.podCertificates.c = c, c
 	s.watches.peers[nodeName] = append(s.watches.peers[nodeName], p)
 	s.watches.all = append(s.watches.all, p)
 	return c
