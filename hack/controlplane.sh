@@ -1,6 +1,6 @@
 # A control plane of Kubernetes for trials of `drydock kubelet` (door.sh, signode.sh), which read this
-# file after trial.sh: etcd, kube-apiserver with Node and RBAC authorization, and
-# kube-controller-manager, which signs what the node asks for. They set what trial.sh wants,
+# file after trial.sh: etcd, kube-apiserver with Node and RBAC authorization and with trust bundles
+# and certificates of pods, and kube-controller-manager, which signs what the node asks for. They set what trial.sh wants,
 # KUBERNETES (the folder of those programs) and signing (how long certificates live). It leaves
 # $KUBECONFIG (an administrator's), bootstrap.conf (with which a kubelet may ask for its first
 # certificate), ca.crt with ca.key, the token $nobody of a user without rights, and the functions
@@ -38,6 +38,7 @@ start etcd "$KUBERNETES/etcd" --data-dir "$dir/etcd" --listen-client-urls http:/
 start api "$KUBERNETES/kube-apiserver" --etcd-servers http://127.0.0.1:12379 --bind-address 127.0.0.1 --secure-port 16443 --tls-cert-file apiserver.crt --tls-private-key-file apiserver.key \
 	--client-ca-file ca.crt --service-cluster-ip-range 10.96.0.0/16 --service-account-issuer https://kubernetes.default.svc --service-account-key-file sa.key --service-account-signing-key-file sa.key \
 	--token-auth-file tokens.csv --authorization-mode Node,RBAC --enable-bootstrap-token-auth --enable-admission-plugins NodeRestriction --allow-privileged \
+	--feature-gates ClusterTrustBundle=true,ClusterTrustBundleProjection=true,PodCertificateRequest=true --runtime-config certificates.k8s.io/v1beta1=true \
 	--kubelet-client-certificate client.crt --kubelet-client-key client.key --kubelet-certificate-authority ca.crt --kubelet-preferred-address-types InternalIP
 for _ in $(seq 240); do kubectl get --raw /readyz >/dev/null 2>&1 && break; sleep 0.5; done
 kubectl get --raw /readyz >/dev/null || { tail -3 api.log; exit 1; }

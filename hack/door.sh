@@ -72,6 +72,7 @@ authorization: {mode: Webhook}
 evictionHard: {memory.available: 1Mi}
 imageGCHighThresholdPercent: 100
 clusterDomain: cluster.local
+featureGates: {ClusterTrustBundle: true, ClusterTrustBundleProjection: true, PodCertificateRequest: true}
 YAML
 start kubelet "${DRYDOCK:-$repo/bin/drydock}" kubelet --config config.yaml --kubeconfig "$dir/node.conf" --bootstrap-kubeconfig bootstrap.conf --hostname-override $node --cert-dir "$dir/pki" -v 2
 
@@ -132,9 +133,9 @@ until_ok "it says more" sh -c 'kubectl logs web -c main --tail 1 | grep -q "tick
 want "logs" $'(^|\n)one\n(.*\n)?two' kubectl logs web -c main
 want "logs --tail" '^tick [0-9]+$' kubectl logs web -c main --tail 1
 want "logs --limit-bytes" '^.{3}$' kubectl logs web -c main --limit-bytes 3
-want "logs --timestamps" '^20[0-9-]+T[0-9:.]+Z one' kubectl logs web -c main --timestamps
+want "logs --timestamps" $'(^|\n)20[0-9-]+T[0-9:.]+Z one' kubectl logs web -c main --timestamps
 want "logs --since" '^(tick [0-9]+.?)+$' kubectl logs web -c main --since 2s
-want "logs --since-time" '^one' kubectl logs web -c main --since-time 2020-01-01T00:00:00Z
+want "logs --since-time" $'(^|\n)one' kubectl logs web -c main --since-time 2020-01-01T00:00:00Z
 want "logs --prefix --all-containers" 'pod/web/main. one' kubectl logs web --all-containers --prefix --ignore-errors
 want "logs -f" $'tick [0-9]+\n.*tick [0-9]+' timeout 4 kubectl logs web -c main -f --tail 1
 until_ok "it crashes" kubectl logs web -c crashes --previous
@@ -163,6 +164,53 @@ want "of its metrics" 'kubelet_running_pods 1' kubectl get --raw /api/v1/nodes/$
 want "of its certificates" 'kubelet_certificate_manager_client_ttl_seconds [0-9.e+]+.*' kubectl get --raw /api/v1/nodes/$node/proxy/metrics
 want "what top is made of" 'container_memory_working_set_bytes\{container="main",namespace="default",pod="web"\} [1-9]' kubectl get --raw /api/v1/nodes/$node/proxy/metrics/resource
 want "its configuration" '"serverTLSBootstrap":true' kubectl get --raw /api/v1/nodes/$node/proxy/configz
+
+# --- certificates of pods
+
+kubectl apply -f - >/dev/null <<YAML
+apiVersion: certificates.k8s.io/v1beta1
+kind: ClusterTrustBundle
+metadata: {name: "example.com:pods:a"}
+spec:
+  signerName: example.com/pods
+  trustBundle: $(jq -Rs . <ca.crt)
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: certified}
+spec:
+  nodeName: $node
+  terminationGracePeriodSeconds: 1
+  containers:
+  - {name: main, image: $image, command: [sleep, "1000"], volumeMounts: [{name: id, mountPath: /id}]}
+  volumes:
+  - name: id
+    projected:
+      sources:
+      - clusterTrustBundle: {signerName: example.com/pods, labelSelector: {}, path: ca.pem}
+      - podCertificate: {signerName: example.com/pods, keyType: ECDSAP256, credentialBundlePath: bundle.pem, keyPath: key.pem, certificateChainPath: chain.pem}
+YAML
+request() { kubectl get podcertificaterequest -o json | jq -e '.items[] | select(.spec.podName == "certified" and .status.conditions == null)'; }
+# sign stands for the signer: for an hour, with the next one due after half of it.
+sign() {
+	request >request.json || return 1
+	jq -r .spec.stubPKCS10Request request.json | base64 -d | openssl req -inform DER -pubkey -noout >pod.pub 2>/dev/null
+	openssl x509 -new -force_pubkey pod.pub -subj /CN=certified -days 1 -CA ca.crt -CAkey ca.key -set_serial 7 -extfile <(echo extendedKeyUsage=clientAuth) -out pod.crt 2>/dev/null || return 1
+	at() { date -u -d "$(openssl x509 -in pod.crt -noout "$1" | cut -d= -f2) ${2:-}" +%Y-%m-%dT%H:%M:%SZ; }
+	jq -n --rawfile chain pod.crt --arg from "$(at -startdate)" --arg to "$(at -enddate)" --arg next "$(at -enddate '-1 hour')" '{status: {
+		conditions: [{type: "Issued", status: "True", reason: "Door", message: "trial", lastTransitionTime: $from}],
+		certificateChain: $chain, notBefore: $from, notAfter: $to, beginRefreshAt: $next}}' >status.json
+	kubectl patch podcertificaterequest "$(jq -r .metadata.name request.json)" --subresource status --type merge --patch-file status.json
+}
+until_ok "a certificate is asked for and signed" sign
+until_ok "the pod has it" kubectl exec certified -- true || kubectl describe pod certified | tail -5
+kubectl exec certified -- cat /id/bundle.pem >bundle.pem 2>/dev/null
+want "whom the pod trusts" '^pod.crt: OK$' openssl verify -CAfile <(kubectl exec certified -- cat /id/ca.pem) pod.crt
+want "the pod's certificate" '^subject=CN ?= ?certified' openssl x509 -in bundle.pem -noout -subject
+want "whose key it is" '^same$' sh -c 'openssl pkey -in bundle.pem -pubout | cmp - pod.pub && echo same'
+want "the key by itself" '^same$' sh -c 'kubectl exec certified -- cat /id/key.pem /id/chain.pem | cmp - bundle.pem && echo same'
+want "how many have one" 'kubelet_podcertificate_states\{signer_name="example.com/pods",state="fresh"\} 1' kubectl get --raw /api/v1/nodes/$node/proxy/metrics
+kubectl delete pod certified --wait --timeout=60s >/dev/null || problem "the pod with a certificate doesn't go"
 
 # --- those without rights
 
