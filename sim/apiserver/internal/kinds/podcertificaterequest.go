@@ -167,7 +167,7 @@ func validatePodRequest(r *podRequest) field.ErrorList {
 // validateProof wants a public key, and proof that who asks has the private one: a
 // request as others are, or the older two fields.
 func validateProof(s *certificatesv1beta1.PodCertificateRequestSpec, spec *field.Path) *field.Error {
-	key, proof, stub := len(s.PKIXPublicKey), len(s.ProofOfPossession), len(s.StubPKCS10Request) //nolint:staticcheck // The older fields are checked, too.
+	key, proof, stub := len(s.PKIXPublicKey), len(s.ProofOfPossession), len(s.StubPKCS10Request)
 	switch {
 	case stub > 0 && key == 0 && proof == 0:
 		at := spec.Child("stubPKCS10Request")
@@ -213,7 +213,7 @@ func validatePublicKey(key, value any, curves string, at *field.Path) *field.Err
 // validateOldProof is validateDeprecatedPKIXPublicKey: a key, with which the pod's UID is
 // signed.
 func validateOldProof(s *certificatesv1beta1.PodCertificateRequestSpec, spec *field.Path) *field.Error {
-	key, proof := s.PKIXPublicKey, s.ProofOfPossession //nolint:staticcheck // As above.
+	key, proof := s.PKIXPublicKey, s.ProofOfPossession
 	at := spec.Child("pkixPublicKey")
 	if len(key) > maxPodRequestKey {
 		return field.TooLong(at, key, maxPodRequestKey)
@@ -359,7 +359,7 @@ func issuedTo(leaf *x509.Certificate, s *certificatesv1beta1.PodCertificateReque
 // publicKeyOf is the key that a request asks a certificate for.
 func publicKeyOf(s *certificatesv1beta1.PodCertificateRequestSpec) (crypto.PublicKey, error) {
 	if len(s.StubPKCS10Request) == 0 {
-		return x509.ParsePKIXPublicKey(s.PKIXPublicKey) //nolint:staticcheck // As above.
+		return x509.ParsePKIXPublicKey(s.PKIXPublicKey)
 	}
 	request, err := x509.ParseCertificateRequest(s.StubPKCS10Request)
 	if err != nil {

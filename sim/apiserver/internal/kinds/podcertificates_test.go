@@ -104,12 +104,12 @@ func TestPodCertificateRequest(t *testing.T) {
 	}{
 		{"good", "", func(*spec) {}},
 		{"older proof", "", func(s *spec) {
-			s.StubPKCS10Request, s.PKIXPublicKey, s.ProofOfPossession = nil, public, ed25519.Sign(keyOf("pod"), []byte("1")) //nolint:staticcheck // That is what is tested.
+			s.StubPKCS10Request, s.PKIXPublicKey, s.ProofOfPossession = nil, public, ed25519.Sign(keyOf("pod"), []byte("1"))
 		}},
 		{"older proof of another", "spec.proofOfPossession: Invalid value: could not verify proof-of-possession signature", func(s *spec) {
-			s.StubPKCS10Request, s.PKIXPublicKey, s.ProofOfPossession = nil, public, ed25519.Sign(keyOf("x"), []byte("1")) //nolint:staticcheck // As above.
+			s.StubPKCS10Request, s.PKIXPublicKey, s.ProofOfPossession = nil, public, ed25519.Sign(keyOf("x"), []byte("1"))
 		}},
-		{"both", "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set", func(s *spec) { s.PKIXPublicKey = public }}, //nolint:staticcheck // As above.
+		{"both", "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set", func(s *spec) { s.PKIXPublicKey = public }},
 		{"garbage", "spec.stubPKCS10Request: Invalid value: must be a valid PKCS#10 CSR", func(s *spec) { s.StubPKCS10Request = []byte("x") }},
 		{"small curve", `spec.stubPKCS10Request: Invalid value: "curve P-224": elliptic public keys must use curve P256, P384, or P521`, func(s *spec) { s.StubPKCS10Request = p224 }},
 		{"bad signature", "spec.stubPKCS10Request: Invalid value: invalid signature", func(s *spec) { s.StubPKCS10Request[len(s.StubPKCS10Request)-1] ^= 1 }},
