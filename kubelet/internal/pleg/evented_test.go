@@ -188,6 +188,25 @@ func TestEventedBesideRelists(t *testing.T) {
 	}
 }
 
+// What a relist inspects after an event is newer than that, though it listed before it.
+func TestEventedWhileARelistLists(t *testing.T) {
+	r := newEvented(t, 310*time.Second, map[time.Duration]func(*eventedRig){
+		299 * time.Second: func(r *eventedRig) {
+			r.rt.set("w", kubecontainer.StateExited)
+			r.rt.latency = 2 * time.Second
+		},
+		301 * time.Second: func(r *eventedRig) {
+			r.tell(started, "w", "c", runtimeapi.ContainerState_CONTAINER_RUNNING, 0)
+			r.note(r.state("w"))
+		},
+	})
+	want := []string{"5m1s running", "5m1s w ContainerStarted c", "5m2s w ContainerDied w-c"}
+	// The fake's inspections name no containers.
+	if got := r.state("w"); got != "none" || !slices.Equal(r.log, want) {
+		t.Errorf("w is %s; got:\n%s\nwant:\n%s", got, strings.Join(r.log, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 func TestEventedFallsBack(t *testing.T) {
 	r := newEvented(t, 30*time.Second, map[time.Duration]func(*eventedRig){
 		5 * time.Second: func(r *eventedRig) { r.f.err = errors.New("EOF"); r.f.ended.Fire() },
