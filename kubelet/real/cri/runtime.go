@@ -14,10 +14,9 @@ import (
 )
 
 // runtimeService is a runtime service whose calls are for tasks of one loop.
-// Its methods are cri-client's.
 // Its methods are those of the interface, call by call; each waits in its task
 // while the loop goes on. Streams (Exec, Attach, PortForward) return a URL at once; what flows
-// goes past the kubelet.
+// goes past the kubelet. Events of containers come in by ContainerEvents.
 type runtimeService struct {
 	l *loop.Loop
 	c internalapi.RuntimeService
