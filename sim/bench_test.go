@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
@@ -153,7 +152,9 @@ func benchCluster(b *testing.B, nodes, workers int) {
 	b.ReportMetric(m.perPod, "B/pod")
 	b.ReportMetric(m.heap/pods, "heapB/pod")
 	b.ReportMetric(pods/m.started.Seconds(), "starts/s")
-	b.ReportMetric(peakRSS()/pods, "rssB/pod")
+	if rss, ok := peakRSS(); ok {
+		b.ReportMetric(rss/pods, "rssB/pod")
+	}
 	b.ReportMetric(gcSeconds()-collected, "gc-s")
 }
 
@@ -255,13 +256,6 @@ func allocatedBytes() float64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(s)
 	return float64(s[0].Value.Uint64())
-}
-
-// peakRSS is in bytes.
-func peakRSS() float64 {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return float64(r.Maxrss) * 1024
 }
 
 func newBenchCluster(b *testing.B, nodes, workers int) *sim.Cluster {

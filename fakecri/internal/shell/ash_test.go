@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -134,8 +135,9 @@ func TestAshItself(t *testing.T) {
 			if !errors.As(err, &ee) {
 				t.Fatal(err)
 			}
-			if code = ee.ExitCode(); code < 0 {
-				code = 128 + int(signalOf(ee))
+			code = ee.ExitCode()
+			if ws, ok := ee.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+				code = 128 + int(ws.Signal())
 			}
 		}
 		timer.Stop()
