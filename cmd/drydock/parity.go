@@ -16,6 +16,7 @@ import (
 
 	"github.com/drydock-sim/drydock/scenarios/parity"
 	"github.com/drydock-sim/drydock/scenarios/parity/cluster"
+	apiparity "github.com/drydock-sim/drydock/up/parity"
 )
 
 // parityFlags are what `drydock parity` is told. only are aspects, none means
@@ -29,7 +30,7 @@ type parityFlags struct {
 	seed     uint64
 }
 
-// recorded is a case of either kind: of a kubelet, or of a control plane.
+// recorded is a case of any kind: of a kubelet, of a control plane, of an API.
 type recorded struct {
 	name     string
 	compared bool // there are runs to compare with
@@ -61,12 +62,13 @@ func newParity() *cobra.Command {
 	var f parityFlags
 	cmd := &cobra.Command{
 		Use:   "parity CASE.json...",
-		Short: "Replay recordings of the real kubelet and control plane and compare what is seen",
+		Short: "Replay recordings of the real kubelet, control plane and API and compare what is seen",
 		Long: `Replays recordings in virtual time and compares with what was recorded: of the
 real kubelet statuses, events, CRI calls, timing and the node, its containers'
 own shell commands interpreted; with plugins (files with plugins) also what
 these are asked, and what the kubelet keeps in files; of the real control plane (files with nodes)
-the statuses of objects, pods, nodes, endpoints, events, refusals and timing.
+the statuses of objects, pods, nodes, endpoints, events, refusals and timing; of
+the real API (files with requests), in real time, what it answered.
 
 A line per case: PASS, DIFF with the first difference, or REPLAYED for a case
 that has no runs to compare with. Exit codes: 0 all compared cases pass, 1 one
@@ -84,9 +86,9 @@ differs, 2 bad input.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.json, "json", false, "print one JSON document instead of lines")
 	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
-	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; with plugins "+aspectNames(parity.PluginAspects)+"; of control planes "+aspectNames(cluster.Aspects))
+	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; with plugins "+aspectNames(parity.PluginAspects)+"; of control planes "+aspectNames(cluster.Aspects)+"; of APIs "+string(aspectAnswers))
 	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
-	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance; 0: latencies and jitter are the middle of their range")
+	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance (nothing of an API's); 0: latencies and jitter are the middle of their range")
 	return cmd
 }
 
@@ -131,8 +133,8 @@ func parityAspects(names []string) ([]parity.Aspect, error) {
 	var out []parity.Aspect
 	for _, n := range names {
 		a := parity.Aspect(n)
-		if !slices.Contains(parity.PluginAspects, a) && !slices.Contains(cluster.Aspects, a) {
-			return nil, fmt.Errorf("--only %s: no such aspect; there are %s; of control planes %s", n, aspectNames(parity.PluginAspects), aspectNames(cluster.Aspects))
+		if !slices.Contains(parity.PluginAspects, a) && !slices.Contains(cluster.Aspects, a) && a != aspectAnswers {
+			return nil, fmt.Errorf("--only %s: no such aspect; there are %s; of control planes %s; of APIs %s", n, aspectNames(parity.PluginAspects), aspectNames(cluster.Aspects), aspectAnswers)
 		}
 		out = append(out, a)
 	}
@@ -148,8 +150,11 @@ func aspectNames(all []parity.Aspect) string {
 	return strings.Join(names, ", ")
 }
 
-// readCase reads a recording of either kind.
+// readCase reads a recording of any kind.
 func readCase(data []byte) (recorded, error) {
+	if apiparity.Is(data) {
+		return readAPICase(data)
+	}
 	if cluster.Is(data) {
 		c, err := cluster.Read(data)
 		if err != nil {

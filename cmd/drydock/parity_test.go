@@ -93,3 +93,38 @@ func TestParityWithoutRuns(t *testing.T) {
 		t.Errorf("observed: %s", b)
 	}
 }
+
+// TestParityOfAnAPI replays a recording of kube-apiserver, whole and spoilt.
+func TestParityOfAnAPI(t *testing.T) {
+	const file = "../../up/parity/testdata/recordings/auth.json"
+	code, out, _ := drydock(t, "parity", file)
+	if code != exitOK || out != "PASS auth\nparity: 1 of 1 cases\n" {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := filepath.Join(t.TempDir(), "spoilt.json")
+	if err := os.WriteFile(spoilt, []byte(strings.ReplaceAll(string(b), `"Unauthorized"`, `"Forbidden"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ = drydock(t, "parity", "--show", "auth", spoilt)
+	if code != exitFailed || !strings.HasPrefix(out, "DIFF auth: answers: response 1 (GET /api/v1/namespaces/t-auth/configmaps) body.message wanted \"Forbidden\" got \"Unauthorized\"\n") {
+		t.Errorf("exit %d, output %q", code, out)
+	}
+	if !strings.Contains(out, "\nGET /healthz\n< {") {
+		t.Errorf("--show shows %q", out)
+	}
+	if code, out, _ = drydock(t, "parity", "--only", "status", spoilt); code != exitOK {
+		t.Errorf("--only status: exit %d, output %q", code, out)
+	}
+	kubectl := filepath.Join(t.TempDir(), "kubectl.json")
+	if err := os.WriteFile(kubectl, []byte(`{"name":"k","requests":[{"kubectl":["version"]}],"responses":[{"exit":0}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := drydock(t, "parity", kubectl)
+	if code != exitBadInput || errs != kubectl+": recording k runs kubectl, which is not replayed\n" {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
