@@ -28,7 +28,7 @@ const (
 
 // wholes are packages whose tests are tried on every mutant that they reach,
 // after the library: the recordings first.
-var wholes = []string{"scenarios/parity", "scenarios/parity/cluster", "sim/apiserver/internal/store", "sim/facade", "sim", "scenarios", "up", "drydocktest"}
+var wholes = []string{"scenarios/parity", "scenarios/parity/cluster", "sim/apiserver/internal/store", "up/parity", "sim/facade", "sim", "scenarios", "up", "drydocktest"}
 
 // batch is how many scenarios a process runs.
 const batch = 8
