@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -194,6 +195,9 @@ func TestQueues(t *testing.T) {
 	if lv.MaxSeats != 117 || lv.MaxQueued < 300 || lv.Dispatched != 418 || len(lv.Rejected) != 1 || lv.Rejected[0] != (stats.ReasonCount{Reason: "queue-full", Count: 83}) {
 		t.Errorf("system: %d seats at most, %d queued, %d dispatched, rejected %v", lv.MaxSeats, lv.MaxQueued, lv.Dispatched, lv.Rejected)
 	}
+	if lv.Wait.Count != 418 || lv.Wait.Max < 200*time.Millisecond || lv.Wait.Max > time.Second {
+		t.Errorf("%d waited, at most %v", lv.Wait.Count, lv.Wait.Max)
+	}
 	r := requestOf(st, stats.UserKubelet, "get", "pods")
 	if r.Total != 501 || len(r.Codes) != 2 || r.Codes[1] != (stats.CodeCount{Code: http.StatusTooManyRequests, Count: 83}) || r.Over[0].Rejected != 83 {
 		t.Errorf("get pods: %d, codes %v", r.Total, r.Codes)
@@ -258,6 +262,43 @@ func TestClientLimits(t *testing.T) {
 	}
 	if r := requestOf(s.Stats(), stats.UserKubelet, "get", "pods"); r.Throttled.Count != 4 || r.Throttled.Max < 1990*time.Millisecond {
 		t.Errorf("throttled: %d, at most %v", r.Throttled.Count, r.Throttled.Max)
+	}
+}
+
+// TestLimitGivesBack: a request that would wait for longer than its context lasts fails at once, and
+// takes nothing from the bucket.
+func TestLimitGivesBack(t *testing.T) {
+	l, s := loaded(nil)
+	defer l.Close()
+	c := s.Client(l, "a")
+	c.SetLimits(1, 1)
+	l.Root().Go("get", func(ctx context.Context) {
+		begin := l.Now()
+		_, _ = c.GetPod(ctx, "default", "p")
+		short, cancel := context.WithDeadline(ctx, l.Now().Add(500*time.Millisecond))
+		defer cancel()
+		before := l.Now()
+		if _, err := c.GetPod(short, "default", "p"); err == nil || !strings.Contains(err.Error(), "would exceed context deadline") || l.Since(before) > 0 {
+			t.Errorf("got %v after %v", err, l.Since(before))
+		}
+		_, _ = c.GetPod(ctx, "default", "p")
+		if took := l.Since(begin); took < time.Second || took > 1100*time.Millisecond {
+			t.Errorf("the second was answered after %v", took)
+		}
+	})
+	run(t, l, 10*time.Second)
+}
+
+// TestRequestsAreCounted has one from each side.
+func TestRequestsAreCounted(t *testing.T) {
+	l, s := loaded(nil)
+	defer l.Close()
+	c := s.Client(l, "a")
+	l.Root().Go("get", func(ctx context.Context) { _, _ = c.GetPod(ctx, "default", "p") })
+	RemoteOf(s, "c").Send(Request{Verb: "get", Resource: "pods"}, l.Now().UnixNano(), func() {}, func(time.Duration, error) {})
+	run(t, l, 10*time.Second)
+	if n := s.Requests(); n != 2 {
+		t.Errorf("%d requests, want 2", n)
 	}
 }
 

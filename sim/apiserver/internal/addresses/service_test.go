@@ -116,6 +116,47 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// Ports that an update asks for are taken once each, and of no other service.
+func TestUpdatedPorts(t *testing.T) {
+	asks := func(ports ...v1.ServicePort) func(*v1.ServiceSpec) {
+		return func(s *v1.ServiceSpec) { s.Ports = ports }
+	}
+	port := func(name string, number, nodePort int32) v1.ServicePort {
+		return v1.ServicePort{Name: name, Port: number, NodePort: nodePort, Protocol: v1.ProtocolTCP}
+	}
+	for _, tc := range []struct {
+		name string
+		edit func(*v1.ServiceSpec)
+		want string
+	}{
+		{"free", asks(port("a", 80, 30010), port("b", 81, 30011)), ""},
+		{"twice", asks(port("a", 80, 30010), port("b", 81, 30010)), "duplicate nodePort: {TCP 30010}"},
+		{"another service's", asks(port("a", 80, 30001)), "spec.ports[0].nodePort: Invalid value: 30001: provided port is already allocated"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := NewPool(1)
+			p.Stored(service(v1.ServiceTypeNodePort, func(s *v1.ServiceSpec) { s.Ports[0].NodePort = 30001 }))
+			old := service(v1.ServiceTypeNodePort, nil)
+			if err := p.Create(old, false); err != nil {
+				t.Fatal(err)
+			}
+			p.Stored(old)
+			err := p.Update(service(v1.ServiceTypeNodePort, tc.edit), old, false)
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+	// The port for health is not one of the service's own.
+	p := NewPool(1)
+	err := p.Create(service(v1.ServiceTypeLoadBalancer, func(s *v1.ServiceSpec) {
+		s.Ports[0].NodePort, s.ExternalTrafficPolicy, s.HealthCheckNodePort = 30010, v1.ServiceExternalTrafficPolicyLocal, 30010
+	}), false)
+	if err == nil || !strings.Contains(err.Error(), "failed to allocate requested HealthCheck NodePort 30010: provided port is already allocated") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A seed gives in one order, whatever is tried for show in between, and all there is.
 func TestDraws(t *testing.T) {
 	given := func(dry bool) (out []int32) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver/internal/kind"
 )
@@ -46,6 +47,26 @@ func TestChain(t *testing.T) {
 		err := errors.Join(tc.chain.Mutate(&Request{}), tc.chain.Validate(&Request{}))
 		if !slices.Equal(asked, tc.want) || err != nil != tc.err {
 			t.Errorf("%s: asked %v, error %v; want %v, %v", tc.name, asked, err, tc.want, tc.err)
+		}
+	}
+}
+
+// TestTaintNode: a new node isn't ready for pods until something says that it is.
+func TestTaintNode(t *testing.T) {
+	notReady := func(effect v1.TaintEffect) v1.Taint { return v1.Taint{Key: v1.TaintNodeNotReady, Effect: effect} }
+	for _, tc := range []struct {
+		name      string
+		on        bool
+		has, want []v1.Taint
+	}{
+		{"off", false, nil, nil},
+		{"new", true, nil, []v1.Taint{notReady(v1.TaintEffectNoSchedule)}},
+		{"has it", true, []v1.Taint{notReady(v1.TaintEffectNoSchedule)}, []v1.Taint{notReady(v1.TaintEffectNoSchedule)}},
+		{"of another effect", true, []v1.Taint{notReady(v1.TaintEffectNoExecute)}, []v1.Taint{notReady(v1.TaintEffectNoExecute), notReady(v1.TaintEffectNoSchedule)}},
+	} {
+		n := &v1.Node{Spec: v1.NodeSpec{Taints: tc.has}}
+		if err := (&Plugins{taintNewNodes: tc.on}).taintNode(&Request{Object: n}); err != nil || !slices.Equal(n.Spec.Taints, tc.want) {
+			t.Errorf("%s: %v, %v; want %v", tc.name, n.Spec.Taints, err, tc.want)
 		}
 	}
 }

@@ -45,6 +45,13 @@ func TestValidate(t *testing.T) {
 		{"unmasked", c + "securityContext: {procMount: Unmasked}}]", "`hostUsers` must be false to use `Unmasked`"},
 		{"sysctl of the host", "hostNetwork: true, securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}, " + c + "}]", "may not be specified when 'hostNetwork' is true"},
 		{"AppArmor", c + "securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ' x'}}}]", `must not be padded with whitespace`},
+		{"AppArmor without a name", c + "securityContext: {appArmorProfile: {type: Localhost, localhostProfile: ''}}}]", `localhostProfile: Required value: must be set when AppArmor type is Localhost`},
+		{"privileged without privileges", c + "securityContext: {privileged: true, allowPrivilegeEscalation: false}}]", "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"},
+		{"administrator without privileges", c + "securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}, allowPrivilegeEscalation: false}}]", "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"},
+		{"fibre channel by two names", "volumes: [{name: v, fc: {targetWWNs: [w], wwids: [i], lun: 1}}], " + c + "}]", "spec.volumes[0].fc.targetWWNs: Invalid value: [\"w\"]: targetWWNs and wwids can not be specified simultaneously"},
+		{"fibre channel without a unit", "volumes: [{name: v, fc: {targetWWNs: [w]}}], " + c + "}]", "spec.volumes[0].fc.lun: Required value: lun is required if targetWWNs is specified"},
+		{"fibre channel by the world", "volumes: [{name: v, fc: {wwids: [i]}}], " + c + "}]", ""},
+		{"resource without a name of a domain", "resources: {requests: {gpu: 1}}, " + c + "}]", "spec.resources.requests[gpu]"},
 		{"windows on linux", "os: {name: linux}, securityContext: {windowsOptions: {hostProcess: false}}, " + c + "}]", "spec.securityContext.windowsOptions: Forbidden: windows options cannot be set for a linux pod"},
 		{"linux on windows", "os: {name: windows}, " + c + "securityContext: {capabilities: {add: [X]}}}]", "spec.containers[0].securityContext.capabilities: Forbidden: cannot be set for a windows pod"},
 		{"windows user", c + `securityContext: {windowsOptions: {runAsUserName: 'a\b\c'}}}]`, "runAsUserName cannot contain more than one backslash"},
@@ -72,12 +79,38 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestAnnotations has those that pods are judged by.
+func TestAnnotations(t *testing.T) {
+	for _, tc := range []struct{ key, value, want string }{
+		{v1.SeccompPodAnnotationKey, "docker/default", ""},
+		{v1.SeccompPodAnnotationKey, "runtime/default", ""},
+		{v1.SeccompPodAnnotationKey, "unconfined", ""},
+		{v1.SeccompPodAnnotationKey, "localhost/a/b.json", ""},
+		{v1.SeccompPodAnnotationKey, "localhost/../b.json", "must not contain '..'"},
+		{v1.SeccompContainerAnnotationKeyPrefix + "a", "default", "must be a valid seccomp profile"},
+		{"controller.kubernetes.io/pod-deletion-cost", "-5", ""},
+		{"controller.kubernetes.io/pod-deletion-cost", "05", "must be a 32bit integer"},
+		{v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "b", "runtime/default", `Invalid value: "b": container not found`},
+		{v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + "a", "mine", `invalid AppArmor profile name: "mine"`},
+	} {
+		pod := podOf(t, "{"+c+"}]}")
+		pod.Annotations = map[string]string{tc.key: tc.value}
+		err := Validate(pod).ToAggregate()
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %s: got %v, want one with %q", tc.key, tc.value, err, tc.want)
+		}
+	}
+}
+
 func TestValidateUpdate(t *testing.T) {
 	gated := "{schedulingGates: [{name: a/b}], nodeSelector: {x: y}, " + c + "}]}"
+	affine := "{schedulingGates: [{name: a/b}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Exists}]}]}}}, " + c + "}]}"
 	for _, tc := range []struct{ name, old, spec, sub, want string }{
 		{name: "image", old: "{" + c + "}]}", spec: "{containers: [{name: a, image: z}]}"},
 		{name: "grace", old: "{" + c + "}]}", spec: "{terminationGracePeriodSeconds: 5, " + c + "}]}", want: "\"TerminationGracePeriodSeconds\": 5,"},
 		{name: "fewer nodes", old: gated, spec: strings.Replace(gated, "x: y", "x: y, z: w", 1)},
+		{name: "fewer nodes by affinity", old: "{schedulingGates: [{name: a/b}], " + c + "}]}", spec: "{schedulingGates: [{name: a/b}], affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: k, operator: Exists}]}]}}}, " + c + "}]}"},
+		{name: "more terms", old: affine, spec: strings.Replace(affine, "]}]}}}, c", "]}, {matchExpressions: [{key: l, operator: Exists}]}]}}}, c", 1), want: "no additions/deletions to non-empty NodeSelectorTerms list are allowed"},
 		{name: "other nodes", old: gated, spec: strings.Replace(gated, "x: y", "x: z", 1), want: "only additions to spec.nodeSelector are allowed"},
 		{name: "another gate", old: gated, spec: strings.Replace(gated, "a/b", "c/d", 1), want: "only deletion is allowed, but found new scheduling gate 'c/d'"},
 		{name: "nodes of a pod without gates", old: "{" + c + "}]}", spec: "{nodeSelector: {x: y}, " + c + "}]}", want: "pod updates may not change fields other than"},

@@ -263,3 +263,20 @@ func TestExpiryUnseen(t *testing.T) {
 		t.Errorf("unseen %v\nseen   %v", unseen, seen)
 	}
 }
+
+// TestMessagesAreShared: a recent message is kept once, and a thousand are recent.
+func TestMessagesAreShared(t *testing.T) {
+	table := &eventTable{messages: map[string]string{}}
+	message := func(i int) string { return fmt.Sprint("message ", i) }
+	first := table.share(message(0))
+	for i := 1; i < sharedMessages; i++ {
+		table.share(message(i))
+	}
+	if again := table.share(message(0)); unsafe.StringData(again) != unsafe.StringData(first) {
+		t.Error("a recent message was forgotten")
+	}
+	table.share(message(sharedMessages))
+	if len(table.messages) != 1 {
+		t.Errorf("%d messages are kept, want the new one", len(table.messages))
+	}
+}

@@ -88,6 +88,28 @@ func TestValidatingPolicies(t *testing.T) {
 	}
 }
 
+// TestSelectedParameters: the parameters that a selector finds in the request's namespace are asked
+// one by one.
+func TestSelectedParameters(t *testing.T) {
+	s := New(Options{})
+	for _, m := range []struct{ namespace, name, team, label string }{
+		{"default", "one", "blue", "yes"}, {"default", "other", "red", "no"}, {"kube-system", "far", "green", "yes"},
+	} {
+		mustCreate(t, s, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: m.name, Labels: map[string]string{"rules": m.label}}, Data: map[string]string{"team": m.team}})
+	}
+	manifest(t, s, limitPolicy)
+	manifest(t, s, strings.NewReplacer("ACTION", "Deny", "EFFECT", "Deny", "name: rules", "selector: {matchLabels: {rules: 'yes'}}").Replace(limitBinding))
+	for team, want := range map[string]string{"blue": "", "red": "team must be blue", "green": "team must be blue"} {
+		_, err := s.Create(t0, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: team, Labels: map[string]string{"team": team}}})
+		check(t, err, want)
+	}
+	if _, err := s.Delete(t0, kinds.ConfigMap, "default", "one", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Create(t0, &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x", Labels: map[string]string{"team": "blue"}}})
+	check(t, err, "no params found for policy binding with `Deny` parameterNotFoundAction")
+}
+
 // TestPoliciesElsewhere: deletions, and pods of a template, each of which is asked about.
 func TestPoliciesElsewhere(t *testing.T) {
 	s := New(Options{})

@@ -77,6 +77,8 @@ func TestStorageRefused(t *testing.T) {
 		{"audience twice", driver + "spec: {tokenRequests: [{audience: a}, {audience: a}]}", `spec.tokenRequests[1].audience: Duplicate value: "a"`},
 		{"short token", driver + "spec: {tokenRequests: [{audience: a, expirationSeconds: 1}]}", "spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes"},
 		{"driver twice", node + "spec: {drivers: [{name: a, nodeID: b}, {name: a, nodeID: c}]}", `spec.drivers[1].name: Duplicate value: "a"`},
+		{"no topology key", node + "spec: {drivers: [{name: a, nodeID: b, topologyKeys: ['']}]}", "spec.drivers[0]: Required value"},
+		{"topology key twice", node + "spec: {drivers: [{name: a, nodeID: b, topologyKeys: [z, z]}]}", `spec.drivers[0]: Duplicate value: "z"`},
 		{"negative count", node + "spec: {drivers: [{name: a, nodeID: b, allocatable: {count: -1}}]}", "spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to 0"},
 		{"no class", capacity, `storageClassName: Invalid value: "": a lowercase RFC 1123 subdomain`},
 		{"negative capacity", capacity + "storageClassName: a\ncapacity: -1", `capacity: Invalid value: "-1": must be greater than or equal to 0`},
