@@ -275,7 +275,7 @@ func TestLimitGivesBack(t *testing.T) {
 	l.Root().Go("get", func(ctx context.Context) {
 		begin := l.Now()
 		_, _ = c.GetPod(ctx, "default", "p")
-		short, cancel := context.WithDeadline(ctx, l.Now().Add(500*time.Millisecond))
+		short, cancel := loop.WithTimeout(ctx, 500*time.Millisecond)
 		defer cancel()
 		before := l.Now()
 		if _, err := c.GetPod(short, "default", "p"); err == nil || !strings.Contains(err.Error(), "would exceed context deadline") || l.Since(before) > 0 {
