@@ -155,7 +155,8 @@ func (d *definitions) serve(def *apiextensionsv1.CustomResourceDefinition) error
 }
 
 // drop ends that a definition's resources are stored. There are some only where its
-// finalizer was taken off by hand: then nobody could get at them any more.
+// finalizer was taken off by hand: then nobody can get at them any more. (Upstream's stay
+// in etcd, and are there again if the definition comes back.)
 func (d *definitions) drop(def *apiextensionsv1.CustomResourceDefinition) {
 	k := Kind(def.Name)
 	if d.s.Kinds().Find(k) == nil {
