@@ -2,6 +2,7 @@ package volumemanager
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +54,14 @@ func TestClaims(t *testing.T) {
 	hostPath := v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv"}}
 	other := pv("u", hostPath)
 	other.Spec.ClaimRef.UID = "x"
-	const fails = "1.3 wait: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: error processing PVC default/claim: "
+	theirs := bound.DeepCopy()
+	theirs.Namespace, theirs.Name = "default", "p-data"
+	own := theirs.DeepCopy()
+	own.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "p"}}, v1.SchemeGroupVersion.WithKind("Pod"))}
+	const (
+		unprocessed = "1.3 wait: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: error processing PVC "
+		fails       = unprocessed + "default/claim: "
+	)
 	for name, c := range map[string]struct {
 		claims
 		want string
@@ -63,12 +71,20 @@ func TestClaims(t *testing.T) {
 		"no PV":    {claims{claim: bound}, fails + `failed to fetch PV pv from API server: persistentvolumes "pv" not found`},
 		"other's":  {claims{claim: bound, volume: other}, fails + "found PV object pv but its pv.Spec.ClaimRef.UID x does not point to claim.UID u"},
 		"hostPath": {claims{claim: bound, volume: pv("u", hostPath)}, "1.3 mounted"},
+		// The claims of ephemeral volumes are named after pod and volume.
+		"ephemeral, missing": {claims{}, unprocessed + `default/p-data: failed to fetch PVC from API server: persistentvolumeclaims "p-data" not found`},
+		"ephemeral, other's": {claims{claim: theirs, volume: pv("u", hostPath)}, unprocessed + "default/p-data: PVC default/p-data was not created for pod default/p (pod is not owner)"},
+		"ephemeral":          {claims{claim: own, volume: pv("u", hostPath)}, "1.3 mounted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, false)
 			r.claims = c.claims
 			v := v1.Volume{Name: "data"}
-			v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}
+			if strings.HasPrefix(name, "ephemeral") {
+				v.Ephemeral = &v1.EphemeralVolumeSource{}
+			} else {
+				v.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: "claim"}
+			}
 			r.at(time.Second, func() { r.add(testPod("p", v)) })
 			r.run(3 * time.Second)
 			r.want(c.want)
