@@ -111,6 +111,27 @@ func TestCgroupTree(t *testing.T) {
 	}
 }
 
+// TestReservedMemory: with the gate MemoryQoS the memory that is reserved for the node's daemons is
+// protected, not only limited.
+func TestReservedMemory(t *testing.T) {
+	for _, gate := range []bool{true, false} {
+		c, n := cgroupNode(t, func(o *sim.NodeOptions) {
+			o.Kubelet.FeatureGates = map[string]bool{"MemoryQoS": gate}
+			o.Kubelet.KubeReserved = map[string]string{"memory": "500Mi"}
+			o.Kubelet.EnforceNodeAllocatable = []string{"pods", "kube-reserved"}
+			o.Kubelet.KubeReservedCgroup = "/daemons"
+		})
+		if err := c.RunUntil(10 * time.Second); err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]int64{true: 500 << 20}[gate]
+		g := n.Cgroups()[len(n.Cgroups())-1]
+		if g.Path != "/daemons" || g.MemoryLimit != 500<<20 || g.MemoryMin != want {
+			t.Errorf("gate %t: %s has %d of %d bytes protected, want %d", gate, g.Path, g.MemoryMin, g.MemoryLimit, want)
+		}
+	}
+}
+
 // TestSwap: a kubelet does not start on a machine with swap unless it may, and
 // then reports it.
 func TestSwap(t *testing.T) {

@@ -170,3 +170,25 @@ func TestCAdvisor(t *testing.T) {
 		t.Logf("%.3000s", body)
 	}
 }
+
+// TestOnlyCPUAndMemory: a summary of CPU and memory has all that the whole one says of them, and nothing
+// of disks, network, processes and input and output.
+func TestOnlyCPUAndMemory(t *testing.T) {
+	const only = "/stats/summary?only_cpu_and_memory=true"
+	answers := surface(t, 90*time.Second, "/stats/summary", only)
+	all, got := fields(t, answers["/stats/summary"].Body.Bytes()), fields(t, answers[only].Body.Bytes())
+	for _, other := range []string{
+		".node.fs.", ".node.runtime.", ".node.rlimit.", ".node.network.", ".node.io.", ".node.systemContainers[].io.",
+		".pods[].ephemeral-storage.", ".pods[].process_stats.", ".pods[].io.",
+		".pods[].containers[].rootfs.", ".pods[].containers[].logs.", ".pods[].containers[].io.",
+	} {
+		of := func(field string) bool { return strings.HasPrefix(field, other) }
+		if !slices.ContainsFunc(all, of) {
+			t.Errorf("the whole summary has no %s", other)
+		}
+		all = slices.DeleteFunc(all, of)
+	}
+	if !slices.Equal(got, all) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(all, "\n"))
+	}
+}
