@@ -225,6 +225,7 @@ func TestRunRefuses(t *testing.T) {
 		{"a relative root", Options{Config: config(t), RootDir: "var/lib"}, "rootDirectory not in canonical form: expected var/lib, was var/lib"},
 		{"a root with dots", Options{Config: config(t), RootDir: "/var/../lib"}, "expected /lib, was /var/../lib"},
 		{"no runtime", Options{Config: config(t), NodeName: "n", RootDir: t.TempDir()}, "validate service connection: validate CRI v1 runtime API for endpoint"},
+		{"no root, which is the default one", Options{Config: config(t), NodeName: "n"}, "validate service connection: validate CRI v1 runtime API for endpoint"},
 	} {
 		err := Run(context.Background(), tc.o)
 		if err == nil || !strings.Contains(err.Error(), tc.want) {

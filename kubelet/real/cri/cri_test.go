@@ -14,12 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	internalapi "k8s.io/cri-api/pkg/apis"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 )
@@ -190,6 +192,32 @@ func TestContainerEvents(t *testing.T) {
 			t.Errorf("the stream of a kubelet that stopped ended with %v", err)
 		}
 	})
+}
+
+// TestSilence: cri-client logs nothing, of connections, calls and their errors, for the kubelet does.
+func TestSilence(t *testing.T) {
+	_, sock := serve(t)
+	klog.SetLoggerWithOptions(funcr.New(func(_, args string) { t.Errorf("logged: %s", args) }, funcr.Options{Verbosity: 10}), klog.ContextualLogger(true))
+	t.Cleanup(klog.ClearLogger)
+	l := loop.NewReal(loop.Options{Name: t.Name()})
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	rt, _, closeAll, err := New(ctx, l, sock, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Root().Go("test", func(ctx context.Context) {
+		defer cancel()
+		if _, err := rt.ListContainers(ctx, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := rt.RuntimeConfig(ctx); grpcstatus.Code(err) != codes.Unimplemented {
+			t.Errorf("runtime config: %v", err)
+		}
+	})
+	if err := errors.Join(l.RunReal(ctx), closeAll()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestExecSync(t *testing.T) {

@@ -176,6 +176,33 @@ func TestLogind(t *testing.T) {
 	})
 }
 
+// TestConnections: all calls share a connection, which is made again once it has ended, and closed at the end.
+func TestConnections(t *testing.T) {
+	connect, _ := dbustest.PrivateBus(t)
+	startLogind(t, connect, uint64(5000000), false)
+	var made []*dbus.Conn
+	connectAndNote := func() (*dbus.Conn, error) {
+		conn, err := connect()
+		made = append(made, conn)
+		return conn, err
+	}
+	onLoop(t, Options{Connect: connectAndNote}, func(ctx context.Context, d *Logind) {
+		for i, want := range []int{1, 1, 2, 2} {
+			if i == 2 {
+				_ = made[0].Close()
+			}
+			if _, err := d.CurrentInhibitDelay(ctx); err != nil || len(made) != want {
+				t.Errorf("call %d: %v, over connection %d, want %d", i, err, len(made), want)
+			}
+		}
+	})
+	for i, conn := range made {
+		if conn.Connected() {
+			t.Errorf("connection %d is left open", i+1)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	connect, _ := dbustest.PrivateBus(t)
 	onLoop(t, Options{Connect: connect}, func(ctx context.Context, d *Logind) {

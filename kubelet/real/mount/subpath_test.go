@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -58,6 +59,23 @@ func TestMakeSubPath(t *testing.T) {
 	}
 	if err := m.MakeSubPath(volume, "out/new", 0o777); err == nil {
 		t.Error("a directory was made outside of the volume")
+	}
+}
+
+// TestMakeSubPathCloses: whether it ends well or not, nothing of the volume is left open.
+func TestMakeSubPathCloses(t *testing.T) {
+	volume, _ := volumeOf(t)
+	for _, sub := range []string{"d/e", "d/new/deep", "out/new", "d/f/new"} {
+		_ = New().MakeSubPath(volume, sub, 0o777)
+		fds, err := filepath.Glob("/proc/self/fd/*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, volume) {
+				t.Errorf("%s: %s is left open", sub, to)
+			}
+		}
 	}
 }
 
