@@ -97,7 +97,7 @@ func (m *Machine) filesystems() []cadvisorapi.FsStats {
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(b)) {
 		f := strings.Fields(line)
-		if len(f) < 3 || seen[f[0]] || !strings.HasPrefix(f[0], "/") && f[2] != "tmpfs" {
+		if len(f) < 3 || !strings.HasPrefix(f[0], "/") && f[2] != "tmpfs" {
 			continue
 		}
 		device := f[0]

@@ -4,7 +4,13 @@ package stats
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
+
+	cadvisorapi "github.com/google/cadvisor/info/v1"
 )
 
 // TestPressure reads what cgroup v2 says of waiting, and the machine's interfaces.
@@ -47,4 +53,59 @@ func TestCgroupList(t *testing.T) {
 			t.Errorf("the root: %+v, %+v", root.Spec, s)
 		}
 	})
+}
+
+// TestProcesses counts the processes of a cgroup and below, one of which has gone.
+func TestProcesses(t *testing.T) {
+	for version, threads := range map[string]string{"v1": "tasks", "v2": "cgroup.threads"} {
+		m := fake(t, map[string]string{
+			"proc/meminfo": meminfo, "cgroup/cgroup.controllers": "", "cgroup/g/cgroup.procs": "7\n8\n", "cgroup/g/" + threads: "7\n8\n9\n",
+			"cgroup/g/nested/cgroup.procs": "10\n", "cgroup/g/nested/" + threads: "10\n11\n",
+			"proc/7/limits": "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 unlimited            files\n",
+		})
+		for pid, files := range map[string][]string{"7": {"/dev/null", "socket:[1]"}, "10": {"socket:[2]", "socket:[1]", "pipe:[3]"}} {
+			dir := filepath.Join(m.proc, pid, "fd")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for i, to := range files {
+				if err := os.Symlink(to, filepath.Join(dir, string(rune('0'+i)))); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		dir := filepath.Join(filepath.Dir(m.proc), "cgroup/g")
+		want := cadvisorapi.ProcessStats{ProcessCount: 3, ThreadsCurrent: 5}
+		if got := processInfo(m.proc, dir, true); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, the root: got %+v, want %+v", version, got, want)
+		}
+		want.FdCount, want.SocketCount = 5, 3
+		want.Ulimits = []cadvisorapi.UlimitSpec{{Name: "max_open_files", SoftLimit: 1024, HardLimit: -1}}
+		if got := processInfo(m.proc, dir, false); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", version, got, want)
+		}
+	}
+}
+
+// TestFilesystems: a device is told once, a tmpfs by its mount point, and what has neither not at all.
+func TestFilesystems(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounts := strings.ReplaceAll("overlay DIR/a overlay rw 0 0\nnone\n\n/dev/sda1 DIR/none ext4 rw 0 0\n/dev/sda1 DIR/a ext4 rw 0 0\n"+
+		"/dev/sda1 DIR/b ext4 ro 0 0\ntmpfs DIR/c tmpfs rw 0 0\ntmpfs DIR/d tmpfs rw 0 0\ntmpfs DIR/d tmpfs rw 0 0\n/dev/sdb DIR/e xfs rw 0 0\n", "DIR", dir)
+	m := fake(t, map[string]string{"proc/meminfo": meminfo, "cgroup/cgroup.controllers": "", "proc/self/mounts": mounts})
+	var got []string
+	for _, f := range m.filesystems() {
+		if f.Limit == 0 || f.Usage+f.Available > f.Limit || f.InodesFree > f.Inodes {
+			t.Errorf("%+v", f)
+		}
+		got = append(got, f.Type+" "+strings.Replace(f.Device, dir, "DIR", 1))
+	}
+	if want := "ext4 /dev/sda1, tmpfs DIR/c, tmpfs DIR/d, xfs /dev/sdb"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
 }
