@@ -3,7 +3,6 @@ package stats
 import (
 	"context"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type Cgroups struct {
 	Machine *cadvisorapi.MachineInfo
 	Version *cadvisorapi.VersionInfo
-	// List has each cgroup with its last statistics, by path.
+	// List has each cgroup with its last statistics, in no order.
 	List []*cadvisorapi.ContainerInfo
 	// Pressure says that the kernel counts for how long processes wait.
 	Pressure bool
@@ -166,7 +165,6 @@ func (p *Provider) summed(ctx context.Context, s *statsapi.Summary, rt Container
 			out = append(out, g)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *cadvisorapi.ContainerInfo) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
