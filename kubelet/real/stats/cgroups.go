@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -55,10 +56,8 @@ func (m *Machine) cgroup(path string) *cadvisorapi.ContainerInfo {
 		m.memoryInfo(path, mem, out, s)
 	}
 	out.Spec.HasProcesses = true
-	s.Processes = processInfo(m.proc, m.file("cpu", path, ""), path == "/")
-	if limit, err := number(m.file("pids", path, "pids.max")); err == nil && limit < unlimited {
-		out.Spec.Processes.Limit, s.Processes.ThreadsMax = limit, limit
-	}
+	s.Processes = m.processInfo(path)
+	out.Spec.Processes.Limit = s.Processes.ThreadsMax
 	out.Spec.HasDiskIo = true
 	if io := m.pressure("io", path); io != nil {
 		s.DiskIo.PSI = psiInfo(io)
@@ -153,50 +152,44 @@ func psiInfo(s *statsapi.PSIStats) (out cadvisorapi.PSIStats) {
 	return out
 }
 
-// processInfo counts the processes in a cgroup and below, their files and sockets. Those of
-// the root are all, whose files nobody counts.
-func processInfo(proc, dir string, root bool) (out cadvisorapi.ProcessStats) {
-	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+// processInfo counts the processes of a cgroup, without those below, their files and sockets
+// (cAdvisor's container/libcontainer, processStatsFromProcs).
+func (m *Machine) processInfo(path string) (out cadvisorapi.ProcessStats) {
+	b, err := os.ReadFile(m.file("cpu", path, "cgroup.procs"))
+	if err != nil {
+		return out // it has gone
+	}
+	pids := strings.Fields(string(b))
+	out.ProcessCount = uint64(len(pids))
+	for _, pid := range pids {
+		files := filepath.Join(m.proc, pid, "fd")
+		list, err := os.ReadDir(files)
 		if err != nil {
-			return nil //nolint:nilerr // it has gone
+			continue
 		}
-		b, err := []byte(nil), error(nil)
-		switch d.Name() {
-		case "cgroup.procs":
-			b, err = os.ReadFile(p)
-		case "cgroup.threads", "tasks":
-			if b, err = os.ReadFile(p); err == nil {
-				out.ThreadsCurrent += uint64(strings.Count(string(b), "\n"))
-			}
-			return nil
-		}
-		if err != nil || b == nil {
-			return nil //nolint:nilerr // it has gone
-		}
-		for pid := range strings.FieldsSeq(string(b)) {
-			out.ProcessCount++
-			if root {
-				continue
-			}
-			files := filepath.Join(proc, pid, "fd")
-			list, err := os.ReadDir(files)
-			if err != nil {
-				continue
-			}
-			out.FdCount += uint64(len(list))
-			for _, f := range list {
-				if to, err := os.Readlink(filepath.Join(files, f.Name())); err == nil && strings.HasPrefix(to, "socket") {
-					out.SocketCount++
-				}
-			}
-			if out.ProcessCount == 1 {
-				out.Ulimits = openFiles(filepath.Join(proc, pid, "limits"))
+		out.FdCount += uint64(len(list))
+		for _, f := range list {
+			if to, err := os.Readlink(filepath.Join(files, f.Name())); err == nil && strings.HasPrefix(to, "socket") {
+				out.SocketCount++
 			}
 		}
-		return nil
-	})
+	}
+	// cAdvisor knows the first process of a container alone, by its runtime.
+	if len(pids) > 0 && containerID.MatchString(path) {
+		out.Ulimits = openFiles(filepath.Join(m.proc, pids[0], "limits"))
+	}
+	// Threads are those below, too. The root has no such file.
+	if out.ThreadsCurrent, err = number(m.file("pids", path, "pids.current")); err != nil {
+		out.ThreadsCurrent = out.ProcessCount
+	}
+	if limit, err := number(m.file("pids", path, "pids.max")); err == nil && limit < unlimited {
+		out.ThreadsMax = limit
+	}
 	return out
 }
+
+// containerID is how the cgroup of a container ends: in its ID, of systemd's with .scope.
+var containerID = regexp.MustCompile(`[-/][0-9a-f]{64}(\.scope)?$`)
 
 // openFiles is a process's limit of open files, the only one that cAdvisor tells.
 func openFiles(file string) []cadvisorapi.UlimitSpec {

@@ -55,34 +55,36 @@ func TestCgroupList(t *testing.T) {
 	})
 }
 
-// TestProcesses counts the processes of a cgroup and below, one of which has gone.
+// TestProcesses counts the processes of cgroups, without those below, one of which has gone.
 func TestProcesses(t *testing.T) {
-	for version, threads := range map[string]string{"v1": "tasks", "v2": "cgroup.threads"} {
-		m := fake(t, map[string]string{
-			"proc/meminfo": meminfo, "cgroup/cgroup.controllers": "", "cgroup/g/cgroup.procs": "7\n8\n", "cgroup/g/" + threads: "7\n8\n9\n",
-			"cgroup/g/nested/cgroup.procs": "10\n", "cgroup/g/nested/" + threads: "10\n11\n",
-			"proc/7/limits": "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 unlimited            files\n",
-		})
-		for pid, files := range map[string][]string{"7": {"/dev/null", "socket:[1]"}, "10": {"socket:[2]", "socket:[1]", "pipe:[3]"}} {
-			dir := filepath.Join(m.proc, pid, "fd")
-			if err := os.MkdirAll(dir, 0o700); err != nil {
+	id := strings.Repeat("0a", 32)
+	m := fake(t, map[string]string{
+		"proc/meminfo": meminfo, "cgroup/cgroup.controllers": "", "cgroup/cgroup.procs": "7\n",
+		"cgroup/g/cgroup.procs": "7\n8\n", "cgroup/g/pids.current": "5\n", "cgroup/g/pids.max": "100\n",
+		"cgroup/g/cri-" + id + ".scope/cgroup.procs": "10\n", "cgroup/g/cri-" + id + ".scope/pids.current": "3\n", "cgroup/g/cri-" + id + ".scope/pids.max": "max\n",
+		"proc/7/limits":  "Max open files            1               1            files\n",
+		"proc/10/limits": "Limit                     Soft Limit           Hard Limit           Units\nMax open files            1024                 unlimited            files\n",
+	})
+	for pid, files := range map[string][]string{"7": {"/dev/null", "socket:[1]"}, "10": {"socket:[2]", "socket:[1]", "pipe:[3]"}} {
+		dir := filepath.Join(m.proc, pid, "fd")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for i, to := range files {
+			if err := os.Symlink(to, filepath.Join(dir, string(rune('0'+i)))); err != nil {
 				t.Fatal(err)
 			}
-			for i, to := range files {
-				if err := os.Symlink(to, filepath.Join(dir, string(rune('0'+i)))); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
-		dir := filepath.Join(filepath.Dir(m.proc), "cgroup/g")
-		want := cadvisorapi.ProcessStats{ProcessCount: 3, ThreadsCurrent: 5}
-		if got := processInfo(m.proc, dir, true); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s, the root: got %+v, want %+v", version, got, want)
-		}
-		want.FdCount, want.SocketCount = 5, 3
-		want.Ulimits = []cadvisorapi.UlimitSpec{{Name: "max_open_files", SoftLimit: 1024, HardLimit: -1}}
-		if got := processInfo(m.proc, dir, false); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got %+v, want %+v", version, got, want)
+	}
+	for path, want := range map[string]cadvisorapi.ProcessStats{
+		"/":  {ProcessCount: 1, FdCount: 2, SocketCount: 1, ThreadsCurrent: 1},
+		"/g": {ProcessCount: 2, FdCount: 2, SocketCount: 1, ThreadsCurrent: 5, ThreadsMax: 100},
+		"/g/cri-" + id + ".scope": {ProcessCount: 1, FdCount: 3, SocketCount: 2, ThreadsCurrent: 3,
+			Ulimits: []cadvisorapi.UlimitSpec{{Name: "max_open_files", SoftLimit: 1024, HardLimit: -1}}},
+		"/gone": {},
+	} {
+		if got := m.processInfo(path); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
 		}
 	}
 }
