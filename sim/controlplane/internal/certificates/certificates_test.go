@@ -200,3 +200,35 @@ func testFaults(t *testing.T, approve bool) {
 		t.Error("no hit was told of")
 	}
 }
+
+// TestOver: how long requests stay, by what became of them.
+func TestOver(t *testing.T) {
+	const approved, denied, failed = certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed
+	now := loop.Epoch().Add(100 * time.Hour)
+	for _, tt := range []struct {
+		name   string
+		as     []certificatesv1.RequestConditionType
+		issued bool
+		stays  time.Duration
+	}{
+		{"open", nil, false, 24 * time.Hour},
+		{"approved", []certificatesv1.RequestConditionType{approved}, false, 24 * time.Hour},
+		{"approved and issued", []certificatesv1.RequestConditionType{approved}, true, time.Hour},
+		{"denied", []certificatesv1.RequestConditionType{denied}, false, time.Hour},
+		{"approved, but the signing failed", []certificatesv1.RequestConditionType{approved, failed}, false, time.Hour},
+	} {
+		for age, want := range map[time.Duration]bool{tt.stays: false, tt.stays + time.Second: true} {
+			at := metav1.NewTime(now.Add(-age))
+			c := &csr{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at}}
+			for _, as := range tt.as {
+				c.Status.Conditions = append(c.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{Type: as, Status: v1.ConditionTrue, LastUpdateTime: at})
+			}
+			if tt.issued {
+				c.Status.Certificate = []byte("no certificate that could expire")
+			}
+			if got := over(c, now); got != want {
+				t.Errorf("%s, after %v: to be deleted: %v", tt.name, age, got)
+			}
+		}
+	}
+}
