@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -305,6 +306,79 @@ spec:
 	ds = get[*appsv1.DaemonSet](r, apiserver.KindDaemonSet, "agent")
 	if ds.Status.DesiredNumberScheduled != 4 || ds.Status.NumberAvailable != 4 || ds.Status.UpdatedNumberScheduled != 4 || ds.Annotations["deprecated.daemonset.template.generation"] != "2" {
 		t.Errorf("after the rollout: status %+v, annotations %v", ds.Status, ds.Annotations)
+	}
+}
+
+// TestDaemonSetRevisions: a DaemonSet takes over the revisions of one that was deleted without them,
+// and lets go of those that its selector doesn't mean any more.
+func TestDaemonSetRevisions(t *testing.T) {
+	r := newRig(t, 3)
+	r.create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}})
+	const agent = `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: main, image: "agent:1"}]}
+`
+	// revisions are their numbers, and whose they are.
+	revisions := func() string {
+		var out []string
+		for _, rev := range apiserver.Objects[*appsv1.ControllerRevision](r.srv.Store(), apiserver.KindControllerRevision) {
+			whose := "nobody's"
+			if ref := metav1.GetControllerOf(rev); ref != nil {
+				whose = "another's"
+				if ds, ok := r.srv.Store().Lookup(apiserver.KindDaemonSet, "default", "agent").(*appsv1.DaemonSet); ok && ds.UID == ref.UID {
+					whose = "its own"
+				}
+			}
+			out = append(out, fmt.Sprintf("%d %s", rev.Revision, whose))
+		}
+		slices.Sort(out)
+		return strings.Join(out, ", ")
+	}
+	check := func(when, want string) {
+		t.Helper()
+		r.run(20 * time.Second)
+		if got := revisions(); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	r.apply(agent)
+	r.run(20 * time.Second)
+	r.patch(apiserver.KindDaemonSet, "agent", `{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"agent:2"}]}}}}`)
+	check("after an update", "1 its own, 2 its own")
+	orphan := metav1.DeletePropagationOrphan
+	if err := r.srv.Delete(apiserver.KindDaemonSet, "default", "agent", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	check("after it was deleted", "1 nobody's, 2 nobody's")
+	r.apply(strings.Replace(agent, "agent:1", "agent:2", 1))
+	check("after it came again", "1 its own, 2 its own")
+	for _, rev := range slices.Clone(apiserver.Objects[*appsv1.ControllerRevision](r.srv.Store(), apiserver.KindControllerRevision)) {
+		r.patch(apiserver.KindControllerRevision, rev.Name, `{"metadata":{"labels":{"app":"other"}}}`)
+	}
+	check("with other labels", "1 nobody's, 2 nobody's")
+}
+
+// TestReplicaSetLetGo: a ReplicaSet whose labels the Deployment doesn't select any more is nobody's,
+// with its pods, and the Deployment makes another one.
+func TestReplicaSetLetGo(t *testing.T) {
+	r := newRig(t, 1)
+	r.apply(web)
+	r.run(20 * time.Second)
+	first := apiserver.Objects[*appsv1.ReplicaSet](r.srv.Store(), apiserver.KindReplicaSet)[0].Name
+	r.patch(apiserver.KindReplicaSet, first, `{"metadata":{"labels":{"app":"other"}}}`)
+	r.run(20 * time.Second)
+	if rs := get[*appsv1.ReplicaSet](r, apiserver.KindReplicaSet, first); len(rs.OwnerReferences) > 0 || *rs.Spec.Replicas != 4 {
+		t.Errorf("the first one has %d replicas and owners %v", *rs.Spec.Replicas, rs.OwnerReferences)
+	}
+	d := get[*appsv1.Deployment](r, apiserver.KindDeployment, "web")
+	if n := len(apiserver.Objects[*appsv1.ReplicaSet](r.srv.Store(), apiserver.KindReplicaSet)); n != 2 || d.Status.AvailableReplicas != 4 || r.live() != 8 {
+		t.Errorf("%d ReplicaSets, %d pods, status %+v", n, r.live(), d.Status)
 	}
 }
 
