@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,32 +20,43 @@ import (
 type resizer struct {
 	*sidecar
 	claims *controller.Queue
+	// slow says until when a claim waits whose size is infeasible (pkg/slowset).
+	slow map[controller.Key]time.Time
 }
 
 func startResizer(s *sidecar) {
-	r := &resizer{sidecar: s}
+	r := &resizer{sidecar: s, slow: map[controller.Key]time.Time{}}
 	r.claims = s.queue("claims to resize", r.sync)
 	srv := s.api.Server()
 	add := func(claim *v1.PersistentVolumeClaim) {
-		if claim.Status.Phase == v1.ClaimBound && storage(claim.Spec.Resources.Requests) > storage(claim.Status.Capacity) {
+		if grows(claim) {
 			r.claims.Add(controller.KeyOf(claim))
 		}
 	}
 	srv.OnChange(func(ch apiserver.Change) {
-		if ch.Type != watch.Deleted {
-			add(ch.New.(*v1.PersistentVolumeClaim))
+		claim := ch.New.(*v1.PersistentVolumeClaim)
+		if ch.Type == watch.Deleted {
+			delete(r.slow, controller.KeyOf(claim))
+			return
 		}
+		add(claim)
 	}, apiserver.KindPersistentVolumeClaim)
 	for _, claim := range apiserver.Objects[*v1.PersistentVolumeClaim](srv.Store(), apiserver.KindPersistentVolumeClaim) {
 		add(claim)
 	}
 }
 
+// grows reports whether a claim asks for more than it has (pvcNeedResize).
+func grows(claim *v1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == v1.ClaimBound && storage(claim.Spec.Resources.Requests) > storage(claim.Status.Capacity)
+}
+
 // sync is expandAndRecover: the size that is being reached, and how far it got, stand in the
-// claim, so that a user may ask for less again while the driver has not got there.
+// claim, so that a user may ask for less again while the driver has not got there. A size that the
+// driver called infeasible twice is tried again each retryMax.
 func (r *resizer) sync(ctx context.Context, key controller.Key) error {
 	claim, ok := controller.Lookup[*v1.PersistentVolumeClaim](r.api, apiserver.KindPersistentVolumeClaim, key)
-	if !ok || storage(claim.Spec.Resources.Requests) <= storage(claim.Status.Capacity) {
+	if !ok || !grows(claim) {
 		return nil
 	}
 	pv, ok := controller.Lookup[*v1.PersistentVolume](r.api, apiserver.KindPersistentVolume, controller.Key{Name: claim.Spec.VolumeName})
@@ -57,12 +69,29 @@ func (r *resizer) sync(ctx context.Context, key controller.Key) error {
 		state == v1.PersistentVolumeClaimNodeResizeInProgress || state == v1.PersistentVolumeClaimNodeResizeInfeasible) {
 		return nil // it is the node's turn
 	}
-	if _, err := r.say(ctx, key, &want, v1.PersistentVolumeClaimControllerResizeInProgress, v1.PersistentVolumeClaimResizing, ""); err != nil {
-		return err
+	failed := state == v1.PersistentVolumeClaimControllerResizeInfeasible
+	tried := claim.Status.AllocatedResources[v1.ResourceStorage]
+	same := tried.Cmp(want) == 0
+	wait := r.slow[key].Sub(r.g.Loop().Now())
+	switch {
+	case wait > 0 && same:
+		r.claims.AddAfter(key, wait)
+		return nil
+	case wait <= 0 && failed:
+		r.slow[key] = r.g.Loop().Now().Add(retryMax)
+	}
+	// What failed is not said to be in progress again: the change would have it tried at once.
+	if !failed || !same {
+		if _, err := r.say(ctx, key, &want, v1.PersistentVolumeClaimControllerResizeInProgress, v1.PersistentVolumeClaimResizing, ""); err != nil {
+			return err
+		}
 	}
 	r.event(claim, v1.EventTypeNormal, "Resizing", "External resizer is resizing volume "+pv.Name)
 	block := claim.Spec.VolumeMode != nil && *claim.Spec.VolumeMode == v1.PersistentVolumeBlock
 	onNode, err := r.driver.ExpandVolume(ctx, pv.Spec.CSI.VolumeHandle, block, want.Value())
+	if !infeasible(err) {
+		delete(r.slow, key)
+	}
 	if err != nil {
 		r.event(claim, v1.EventTypeWarning, "VolumeResizeFailed", fmt.Sprintf("resize volume %q by resizer %q failed: %v", pv.Name, r.driver.DriverName(), err))
 		if infeasible(err) {
