@@ -125,14 +125,15 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestLook holds where statuses stand when a metric has failed, and that a write of the target
-// between the reading of its scale and the writing of it does no harm.
+// TestLook holds which metric decides, where statuses stand when one has failed, and that a write
+// of the target between the reading of its scale and the writing of it does no harm.
 func TestLook(t *testing.T) {
 	l := loop.New(loop.Options{Name: "api", Seed: 5})
 	defer l.Close()
 	srv := apiserver.New(apiserver.Options{Loop: l})
 	api := srv.Component("horizontal-pod-autoscaler", -1, 0)
 	figures := &Figures{}
+	figures.Set(Figure{Namespace: "default", Name: "few", Value: 2000})
 	figures.Set(Figure{Namespace: "default", Name: "queue", Value: 3000})
 	New(Options{Options: controller.Options{Group: l.NewGroup("manager"), API: api}, Figures: figures})
 	one := resource.MustParse("1")
@@ -148,7 +149,7 @@ func TestLook(t *testing.T) {
 	}
 	hpa := autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "ReplicationController", Name: "web"}, MaxReplicas: 5,
-		Metrics: []autoscalingv2.MetricSpec{external("none"), external("queue")}}}
+		Metrics: []autoscalingv2.MetricSpec{external("none"), external("few"), external("queue"), external("few")}}}
 	if _, err := srv.Create(&hpa); err != nil {
 		t.Fatal(err)
 	}
@@ -156,8 +157,8 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := srv.Store().Lookup(apiserver.KindHorizontalPodAutoscaler, "default", "web").(*autoscalingv2.HorizontalPodAutoscaler)
-	if st := got.Status.CurrentMetrics; len(st) != 2 || st[0].Type != "" || st[1].Type != autoscalingv2.ExternalMetricSourceType {
-		t.Errorf("statuses %+v, want an empty one and that of queue", st)
+	if st := got.Status.CurrentMetrics; len(st) != 4 || st[0].Type != "" || st[2].External == nil || st[2].External.Metric.Name != "queue" {
+		t.Errorf("statuses %+v, want an empty one and that of queue as the third", st)
 	}
 	if got.Status.DesiredReplicas != 3 {
 		t.Errorf("%d replicas are wanted, not 3", got.Status.DesiredReplicas)
