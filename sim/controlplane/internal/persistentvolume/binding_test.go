@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drydock-sim/drydock/ground/loop"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -60,6 +61,27 @@ func modes(text string) (out []v1.PersistentVolumeAccessMode) {
 	return out
 }
 
+// start starts an API with the controller.
+func start(t *testing.T) (srv *apiserver.Server, create func(apiserver.Object), run func(time.Duration)) {
+	l := loop.New(loop.Options{Name: "api", Seed: 5})
+	t.Cleanup(l.Close)
+	srv = apiserver.New(apiserver.Options{Loop: l})
+	New(controller.Options{Group: l.NewGroup("kube-controller-manager"), API: srv.Component("persistentvolume-binder", 0, 0)})
+	create = func(o apiserver.Object) {
+		t.Helper()
+		if _, err := srv.Create(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run = func(d time.Duration) {
+		t.Helper()
+		if err := l.RunUntil(l.Now().Add(d)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return srv, create, run
+}
+
 // TestBinding: which volume claims get, in the order in which they come, and what they are told
 // that get none.
 func TestBinding(t *testing.T) {
@@ -87,23 +109,10 @@ func TestBinding(t *testing.T) {
 		{"a class that waits for a pod", []string{"x 2Gi rwo class=late"}, []string{"a 1Gi rwo class=late"}, "a:Pending WaitForFirstConsumer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			l := loop.New(loop.Options{Name: "api", Seed: 5})
-			t.Cleanup(l.Close)
-			srv := apiserver.New(apiserver.Options{Loop: l})
-			create := func(o apiserver.Object) {
-				if _, err := srv.Create(o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			run := func(d time.Duration) {
-				if err := l.RunUntil(l.Now().Add(d)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			srv, create, run := start(t)
 			create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "hand"}, Provisioner: "kubernetes.io/no-provisioner"})
 			create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "slow"}, Provisioner: "disks.example.com"})
 			create(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "late"}, Provisioner: "disks.example.com", VolumeBindingMode: new(storagev1.VolumeBindingWaitForFirstConsumer)})
-			New(controller.Options{Group: l.NewGroup("kube-controller-manager"), API: srv.Component("persistentvolume-binder", 0, 0)})
 			for _, v := range tt.volumes {
 				create(volume(v))
 			}
@@ -136,5 +145,58 @@ func TestBinding(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestLost: a claim whose volume is gone has nothing of it any more, and says so.
+func TestLost(t *testing.T) {
+	srv, create, run := start(t)
+	create(volume("x 2Gi rwo"))
+	create(claim("a 1Gi rwo"))
+	run(20 * time.Second)
+	status := func() v1.PersistentVolumeClaimStatus {
+		return srv.Store().Lookup(apiserver.KindPersistentVolumeClaim, "default", "a").(*v1.PersistentVolumeClaim).Status
+	}
+	if st := status(); st.Phase != v1.ClaimBound || st.Capacity.Storage().String() != "2Gi" || len(st.AccessModes) != 1 {
+		t.Fatalf("bound: %+v", st)
+	}
+	for _, do := range []func() error{
+		func() error { return srv.Delete(apiserver.KindPersistentVolume, "", "x", metav1.DeleteOptions{}) },
+		func() error { // as somebody who is in a hurry
+			_, err := srv.Patch(apiserver.KindPersistentVolume, "", "x", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), "")
+			return err
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(20 * time.Second)
+	if st := status(); st.Phase != v1.ClaimLost || len(st.Capacity) > 0 || len(st.AccessModes) > 0 {
+		t.Errorf("lost: %+v", st)
+	}
+	if ev := srv.Events(); len(ev) == 0 || ev[len(ev)-1].Reason != "ClaimLost" {
+		t.Errorf("events %v", ev)
+	}
+}
+
+// TestVolumeResync: what could not be written about a volume is written at the next resync, though
+// nothing has changed.
+func TestVolumeResync(t *testing.T) {
+	srv, create, run := start(t)
+	heal := srv.AddFault(apiserver.Fault{Verb: "update", Resource: "persistentvolumes/status", Refuse: true})
+	create(volume("x 2Gi rwo"))
+	phase := func() v1.PersistentVolumePhase {
+		return srv.Store().Lookup(apiserver.KindPersistentVolume, "", "x").(*v1.PersistentVolume).Status.Phase
+	}
+	run(5 * time.Second)
+	heal()
+	run(9 * time.Second)
+	if got := phase(); got == v1.VolumeAvailable {
+		t.Errorf("%s before the resync", got)
+	}
+	run(2 * time.Second)
+	if got := phase(); got != v1.VolumeAvailable {
+		t.Errorf("%q after the resync", got)
 	}
 }
