@@ -39,7 +39,7 @@ type Controller struct {
 	queue    *controller.Queue // of pods
 	// tainted are the slices with NoExecute taints, by name.
 	tainted map[string]bool
-	// due are the pods that are to be deleted; evicted those that were, until they are gone.
+	// due are the pods that are to be deleted, until they are gone; evicted those of them that were.
 	due     map[controller.Key]time.Time
 	evicted map[types.UID]bool
 }
@@ -63,7 +63,7 @@ func New(opts controller.Options) *Controller {
 }
 
 // idle: there is nothing that a change of a claim or a pod could matter for.
-func (c *Controller) idle() bool { return len(c.tainted)+len(c.due)+len(c.evicted) == 0 }
+func (c *Controller) idle() bool { return len(c.tainted)+len(c.due) == 0 }
 
 // sliceChanged is handleSliceChange.
 func (c *Controller) sliceChanged(ch apiserver.Change) {
@@ -75,7 +75,7 @@ func (c *Controller) sliceChanged(ch apiserver.Change) {
 		c.tainted[slice.Name] = true
 	}
 	// A slice without such taints may still put an earlier one of its pool out of date.
-	if !was && !is && len(c.tainted)+len(c.due) == 0 {
+	if !was && !is && c.idle() {
 		return
 	}
 	for _, claim := range apiserver.Objects[*resourcev1.ResourceClaim](c.api.Server().Store(), apiserver.KindResourceClaim) {
@@ -151,7 +151,6 @@ func (c *Controller) sync(ctx context.Context, key controller.Key) error {
 	if err := c.evict(ctx, key, pod.UID); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	delete(c.due, key)
 	if p := c.api.Server().Pod(key.Namespace, key.Name); p != nil && p.UID == pod.UID {
 		c.evicted[pod.UID] = true
 	}
