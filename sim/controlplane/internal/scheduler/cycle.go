@@ -77,7 +77,7 @@ type result struct {
 func (s *Scheduler) newCycle(q *queued, pod *v1.Pod) *cycle {
 	ls := s.labels.of(pod)
 	cy := &s.cycle
-	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.classes.of(pod, ls), spread: cy.spread[:0],
+	*cy = cycle{s: s, q: q, pod: pod, labels: ls, c: s.classes.of(pod, ls), spread: cy.spread[:0], images: cy.images[:0],
 		affinity: affinityState{existing: cy.affinity.existing[:0], scores: cy.affinity.scores[:0]}}
 	s.classes.remember(cy.c)
 	s.classes.setDefaultSpread(cy.c, pod)

@@ -93,7 +93,6 @@ type Scheduler struct {
 	spreadScratch   []int64
 	domainScratch   [][]int64
 	zoneScratch     []float64
-	imageScratch    []imagePart
 }
 
 // assumption is a pod that is placed and not yet bound. It takes up its room from

@@ -81,7 +81,6 @@ type imagePart struct {
 // setImages finds the pod's images that could count; none when they are too small
 // together.
 func (cy *cycle) setImages() {
-	cy.images = cy.s.imageScratch[:0]
 	if cy.c.profile.weights.images == 0 {
 		return
 	}
@@ -96,7 +95,6 @@ func (cy *cycle) setImages() {
 	if all <= imageMin {
 		cy.images = cy.images[:0]
 	}
-	cy.s.imageScratch = cy.images
 }
 
 // imageLocality is ImageLocality.Score.
