@@ -144,6 +144,57 @@ func TestNodeHints(t *testing.T) {
 	}
 }
 
+// TestAffinityHints changes a pod on the only node, and says where the pod goes that did not fit
+// beside it.
+func TestAffinityHints(t *testing.T) {
+	terms := []v1.PodAffinityTerm{{TopologyKey: "name", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}}
+	beside := func(p *v1.Pod) {
+		p.Spec.Affinity = &v1.Affinity{PodAffinity: &v1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	}
+	apart := func(p *v1.Pod) {
+		p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: terms}}
+	}
+	relabel := func(app string) func(r *rig) {
+		return func(r *rig) {
+			r.patch(apiserver.KindPod, "default", "first", `{"metadata":{"labels":{"app":"`+app+`"}}}`, "")
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		first string // its label
+		pod   func(*v1.Pod)
+		do    func(r *rig)
+		tried bool // again
+		node  string
+	}{
+		{"the pod that it keeps off has another label", "web", apart, relabel("db"), true, "a"},
+		{"it has another label that doesn't matter", "web", apart, func(r *rig) {
+			r.patch(apiserver.KindPod, "default", "first", `{"metadata":{"labels":{"x":"y"}}}`, "")
+		}, false, ""},
+		{"it goes", "web", apart, func(r *rig) { r.delete("first") }, true, "a"},
+		{"the pod has the label that it wants", "db", beside, relabel("web"), true, "a"},
+		{"another one goes", "db", beside, func(r *rig) { r.delete("first") }, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t)
+			r.node("a")
+			r.pod("first", func(p *v1.Pod) { p.Labels = map[string]string{"app": test.first} })
+			r.run(time.Second)
+			r.pod("p", test.pod)
+			r.run(5 * time.Second)
+			q := r.s.pending[r.srv.Pod("default", "p").UID]
+			if q == nil || q.attempts != 1 {
+				t.Fatal("tried again, or on a node, before the change")
+			}
+			test.do(r)
+			r.run(5 * time.Second)
+			if tried, node := q.attempts > 1, r.nodeOf("p"); tried != test.tried || node != test.node {
+				t.Errorf("tried again: %v, on %q", tried, node)
+			}
+		})
+	}
+}
+
 // TestShrunk: a pod on a node that asks for less helps those that ask for the same.
 func TestShrunk(t *testing.T) {
 	amount := func(cpu, gpu int64) request {
