@@ -11,6 +11,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/drydock-sim/drydock/sim/apiserver"
 )
 
 // Which class stands behind a resource that several name, as upstream's cache has it: the younger, or
@@ -103,5 +105,44 @@ func TestRequestsFor(t *testing.T) {
 		if got := strings.Join(m, " "); got != tc.mappings {
 			t.Errorf("%s: mappings %s, want %s", tc.name, got, tc.mappings)
 		}
+	}
+}
+
+// TestLeftClaim: the claim of extended resources that a failed try has left, because its deletion
+// failed, too, is deleted at the next try. The one after that finds a node.
+func TestLeftClaim(t *testing.T) {
+	r := newRig(t)
+	r.node("a")
+	const gpu = "example.com/gpu"
+	for _, o := range []apiserver.Object{
+		&resourcev1.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}, Spec: resourcev1.DeviceClassSpec{ExtendedResourceName: new(gpu)}},
+		&resourcev1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Name: "a-gpu"}, Spec: resourcev1.ResourceSliceSpec{
+			Driver: "gpu.example.com", NodeName: new("a"), Pool: resourcev1.ResourcePool{Name: "a", ResourceSliceCount: 1}, Devices: []resourcev1.Device{{Name: "gpu-0"}},
+		}},
+	} {
+		if _, err := r.srv.Create(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heal := r.srv.AddFault(apiserver.Fault{Verb: "update", Resource: "resourceclaims", Refuse: true})
+	r.pod("p", requests(gpu, "1"))
+	r.run(500 * time.Millisecond)
+	heal()
+	claims := func() int {
+		return len(apiserver.Objects[*resourcev1.ResourceClaim](r.s.store, apiserver.KindResourceClaim))
+	}
+	if n := claims(); n != 1 {
+		t.Fatalf("the first try has left %d claims", n)
+	}
+	r.run(5 * time.Second)
+	if ev := r.event("p", "FailedScheduling"); ev == nil || !strings.HasPrefix(ev.Message, "0/1 nodes are available: 1 cannot schedule extended resource claim. deletion of ResourceClaim completed, ") {
+		t.Errorf("event %v", ev)
+	}
+	if n := claims(); n != 0 {
+		t.Errorf("the second try has left %d claims", n)
+	}
+	r.run(maxInUnschedulable + flushInterval)
+	if n := r.nodeOf("p"); n != "a" {
+		t.Errorf("on %q", n)
 	}
 }

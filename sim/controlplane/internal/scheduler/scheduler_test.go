@@ -291,6 +291,29 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
+// TestNoVictims: what is said of nodes where evictions don't help, beside those without victims.
+func TestNoVictims(t *testing.T) {
+	r := newRig(t)
+	for _, n := range []string{"a", "b", "c"} {
+		r.node(n)
+	}
+	on := func(node, class string) func(*v1.Pod) {
+		return func(p *v1.Pod) { p.Spec.NodeName, p.Spec.PriorityClassName = node, class }
+	}
+	r.pod("a-low", requests("cpu", "500m"), on("a", ""))
+	r.pod("a-high", requests("cpu", "1500m"), on("a", "system-node-critical"))
+	r.pod("b-low", requests("memory", "1Gi"), on("b", ""))
+	r.pod("b-high", requests("cpu", "1", "memory", "3Gi"), on("b", "system-node-critical"))
+	r.pod("c-high", victim, on("c", "system-node-critical"))
+	r.pod("p", requests("cpu", "1", "memory", "2Gi"), on("", "system-cluster-critical"))
+	r.run(time.Second)
+	const want = "0/3 nodes are available: 1 Insufficient memory, 2 Insufficient cpu. no new claims to deallocate, preemption: " +
+		"0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 No preemption victims found for incoming pod."
+	if ev := r.event("p", "FailedScheduling"); ev == nil || ev.Message != want {
+		t.Errorf("event %v", ev)
+	}
+}
+
 // TestVictims chooses between nodes: the victims of least importance, budgets
 // kept where they can be.
 func TestVictims(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	configv1 "k8s.io/kube-scheduler/config/v1"
 
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -61,6 +62,41 @@ func TestScores(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestStrategies: the scores that NodeResourcesFit's strategies give a node of 4 CPUs and 4Gi.
+func TestStrategies(t *testing.T) {
+	// shape has scores at equal distances.
+	shape := func(scores ...int32) *configv1.RequestedToCapacityRatioParam {
+		out := &configv1.RequestedToCapacityRatioParam{}
+		for i, score := range scores {
+			out.Shape = append(out.Shape, configv1.UtilizationShapePoint{Utilization: int32(i) * 100 / int32(len(scores)-1), Score: score})
+		}
+		return out
+	}
+	const least, most, ratio = configv1.LeastAllocated, configv1.MostAllocated, configv1.RequestedToCapacityRatio
+	half := amounts{cpu: 2000, memory: 1 << 30} // of the CPUs, and a quarter of the memory
+	for _, tt := range []struct {
+		name     string
+		strategy configv1.ScoringStrategyType
+		shape    *configv1.RequestedToCapacityRatioParam
+		own      amounts
+		want     int64
+	}{
+		{"what is free", least, nil, half, 62},
+		{"what is used", most, nil, half, 37},
+		{"what is used, rounded", ratio, shape(0, 10), half, 38},
+		{"what scores nothing doesn't count", ratio, shape(0, 10), amounts{cpu: 2000}, 50},
+		{"nor does it at the other end", ratio, shape(0, 10, 0), amounts{cpu: 2000, memory: 4 << 30}, 100},
+		{"nothing counts", ratio, shape(0, 10, 0), amounts{}, 0},
+	} {
+		s := newScoring(&configv1.ScoringStrategy{
+			Type: tt.strategy, Resources: []configv1.ResourceSpec{{Name: "cpu", Weight: 1}, {Name: "memory", Weight: 1}}, RequestedToCapacityRatio: tt.shape,
+		})
+		if got := s.score(&class{own: tt.own}, &nodeInfo{alloc: amounts{cpu: 4000, memory: 4 << 30}}, nil); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
 	}
 }
 
