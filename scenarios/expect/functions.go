@@ -33,6 +33,7 @@ func Functions() []Function {
 		Function{"restarts(v1.Pod) int", "how often containers of the pod restarted"},
 		Function{"ready(v1.Pod) bool", "the pod's condition Ready is True"},
 		Function{"ready(v1.Node) bool", "the node's condition Ready is True"},
+		Function{"ready(a Deployment, ReplicaSet, StatefulSet or DaemonSet) bool", "its controller has seen its spec, and it has as many ready replicas as it wants, all of the newest template"},
 		Function{"condition(v1.Pod, string) v1.PodCondition", "the pod's condition of that type, or an empty one"},
 		Function{"condition(v1.Node, string) v1.NodeCondition", "the node's condition of that type, or an empty one"},
 		Function{"condition(any of a kind that has conditions, string)", "the condition of that type of a Deployment, a Job and so on, or an empty one"},
