@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -96,9 +99,12 @@ func newInit() *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented scenario to start from",
 		Long: `Writes a commented scenario to start from into FILE, scenario.yaml unless said ("-": to standard
-output); with --apply one that applies your manifests, and wants its workloads ready.`,
+output); with --apply one that applies your manifests, and wants its workloads ready. Manifests
+from standard input are kept in a file beside it, to be run again.`,
 		Example: `  helm template shop ./charts/shop > shop.yaml
-  drydock init --apply shop.yaml`,
+  drydock init --apply shop.yaml
+
+  helm template shop ./charts/shop | drydock init --apply - shop.scenario.yaml`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file := "scenario.yaml"
@@ -106,6 +112,14 @@ output); with --apply one that applies your manifests, and wants its workloads r
 				file = args[0]
 			}
 			text := scenarios.Starter()
+			if apply == "-" && file != "-" {
+				kept, err := keepInput(cmd.InOrStdin(), file, force)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, what came on standard input\n", kept)
+				apply = kept
+			}
 			if apply != "" {
 				rel, err := beside(apply, file)
 				if err != nil {
@@ -117,26 +131,10 @@ output); with --apply one that applies your manifests, and wants its workloads r
 				_, err := io.WriteString(cmd.OutOrStdout(), text)
 				return err
 			}
-			// Made and checked for at once: nobody's file is overwritten in
-			// between.
-			mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
-			if force {
-				mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+			if err := writeNew(file, text, force); err != nil {
+				return err
 			}
-			f, err := os.OpenFile(file, mode, 0o644)
-			if os.IsExist(err) {
-				return badInput("%s exists; --force replaces it", file)
-			}
-			if err != nil {
-				return &codeError{exitBadInput, err}
-			}
-			if _, err := f.WriteString(text); err != nil {
-				return &codeError{exitInternal, err}
-			}
-			if err := f.Close(); err != nil {
-				return &codeError{exitInternal, err}
-			}
-			if apply != "" && apply != "-" {
+			if apply != "" {
 				// What is wrong with the manifests shows now. The scenario stays, to be run
 				// once they are mended.
 				if _, err := new(selection).load(cmd.Context(), []string{file}); err != nil {
@@ -150,6 +148,40 @@ output); with --apply one that applies your manifests, and wants its workloads r
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file if it exists")
 	cmd.Flags().StringVar(&apply, "apply", "", "write a scenario that applies these manifests: a file, a directory, or - for standard input")
 	return cmd
+}
+
+// keepInput writes manifests from standard input to a file beside a scenario's, and returns its name.
+func keepInput(in io.Reader, scenario string, force bool) (string, error) {
+	data, err := io.ReadAll(in)
+	if err != nil {
+		return "", &codeError{exitBadInput, err}
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return "", badInput("--apply -: standard input is empty")
+	}
+	file := strings.TrimSuffix(scenario, filepath.Ext(scenario)) + "-manifests.yaml"
+	return file, writeNew(file, string(data), force)
+}
+
+// writeNew writes a file that must not be there, or may be replaced.
+func writeNew(file, text string, replace bool) error {
+	// Made and checked for at once: nobody's file is overwritten in between.
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if replace {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(file, mode, 0o644)
+	if os.IsExist(err) {
+		return badInput("%s exists; --force replaces it", file)
+	}
+	if err != nil {
+		return &codeError{exitBadInput, err}
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return &codeError{exitInternal, err}
+	}
+	return nil
 }
 
 // beside returns the path of manifests as the scenario in a file names them.
