@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -303,7 +304,27 @@ func (m *Metrics) writeText(w io.Writer) {
 		}
 		fmt.Fprintf(w, "OOM killed: %s  container %s of %s on %s\n", text.Stamp(int64(k.At)), k.Container, k.Pod, k.Node)
 	}
+	m.writeShort(w)
 	m.writeKubelets(w)
+}
+
+// writeShort writes which workloads had fewer ready pods than they wanted, those that were short of
+// most first.
+func (m *Metrics) writeShort(w io.Writer) {
+	var list []sim.Availability
+	for _, a := range m.Availability {
+		if a.Ready < a.Asked {
+			list = append(list, a)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b sim.Availability) int { return cmp.Compare(b.Asked-b.Ready, a.Asked-a.Ready) })
+	for i, a := range list {
+		if i == shownEnds {
+			fmt.Fprintf(w, "not ready: and %d more\n", len(list)-i)
+			break
+		}
+		fmt.Fprintf(w, "not ready: %s for %s, of all its replicas together (available %s)\n", a.Workload, text.ShortTime((a.Asked - a.Ready).Round(100*time.Millisecond)), Shared.Text(a.Ready.Seconds()/a.Asked.Seconds()))
+	}
 }
 
 // writeKubelets writes what the kubelets counted themselves, a line a series.
