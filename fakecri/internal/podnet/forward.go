@@ -49,15 +49,14 @@ func (r *Net) ForwardTarget(podSandboxID string, port int32) (ip string, stated 
 	if s.HostNetwork() {
 		ip = "127.0.0.1"
 	}
-	return ip, n.Handler(int(port)) != nil || !n.Listening(int(port)) && r.openProgram(s) != nil, nil
+	return ip, n.Handler(int(port)) != nil || !n.Listening(int(port)) && r.openProgram(s, int(port)) != nil, nil
 }
 
-// openProgram returns a stated program of the sandbox that answers on every
-// port that it is asked on. Ports nil means that nothing was said about ports; an empty list
-// means none.
-func (r *Net) openProgram(s *records.Sandbox) *records.Process {
+// openProgram returns a stated program of the sandbox that answers on the port although
+// nothing is said of it.
+func (r *Net) openProgram(s *records.Sandbox, port int) *records.Process {
 	for _, c := range s.Containers {
-		if p := c.Process; p != nil && c.Alive() && (p.Interpreted == nil || p.Interpreted.Stated != nil) && p.Behaviour.Ports == nil {
+		if p := c.Process; p != nil && c.Alive() && (p.Interpreted == nil || p.Interpreted.Stated != nil) && p.Behaviour.AnswersUnlisted(port) {
 			return p
 		}
 	}
@@ -152,7 +151,7 @@ func (r *Net) dialSandbox(ctx context.Context, id string, port int32) (*kernel.C
 	}
 	n := r.kern.Pod(s).Net
 	if !n.Listening(int(port)) {
-		if p := r.openProgram(s); p != nil {
+		if p := r.openProgram(s, int(port)); p != nil {
 			return n.DialHandler(int(port), r.handler(p, program.AnyPort)), nil
 		}
 	}

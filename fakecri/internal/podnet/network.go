@@ -330,12 +330,14 @@ func (r *Net) askContainer(c *records.Container, port int, own bool, live *bool)
 	if p == nil || !c.Alive() {
 		return answer{}, false
 	}
-	if p.Interpreted != nil && p.Interpreted.Stated == nil {
+	if in := p.Interpreted; in != nil && (in.Stated == nil || in.Beside != nil) {
 		*live = true
-		return answer{}, false
+		if in.Stated == nil {
+			return answer{}, false
+		}
 	}
 	t := time.Duration(r.l.UnixNano() - p.StartedAt)
-	if p.Behaviour.Ports == nil && !own && !slices.Contains(c.DeclaredPorts(), port) {
+	if !own && p.Behaviour.AnswersUnlisted(port) && !slices.Contains(c.DeclaredPorts(), port) {
 		return answer{}, false
 	}
 	found := p.PortAt(port, t)

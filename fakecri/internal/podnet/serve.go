@@ -25,9 +25,11 @@ func (r *Net) Serve(c *records.Container) {
 		return
 	}
 	ports := p.Behaviour.Ports
-	if ports == nil {
+	if p.Behaviour.AnswersUnlisted(0) { // and so perhaps on those that its container declares
 		for _, n := range c.DeclaredPorts() {
-			ports = append(ports, program.Port{Port: n})
+			if p.Behaviour.AnswersUnlisted(n) {
+				ports = append(ports[:len(ports):len(ports)], program.Port{Port: n})
+			}
 		}
 	}
 	if len(ports) == 0 {

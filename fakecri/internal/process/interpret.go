@@ -39,14 +39,39 @@ func (r *Runner) Resolve(c *records.Container) (*program.Behaviour, bool) {
 	if p == nil {
 		return r.ofCommand(c)
 	}
-	if p.Beside {
-		if b, interpret := r.ofCommand(c); interpret {
-			return b, true
-		}
-		// Of its own command nothing is known, so what is stated is all there is.
-	}
 	// A program can differ by attempt: the third restart may be the one that works.
-	return p.At(c.Config.Metadata.Attempt), false
+	stated := p.At(c.Config.Metadata.Attempt)
+	if p.Beside || p.BesideKnown {
+		b, interpret := r.ofCommand(c)
+		switch {
+		case interpret:
+			return b, true
+		case p.Beside || !isUnknown(b):
+			return r.withBeside(b, stated), false
+		}
+	}
+	return stated, false
+}
+
+// silent is what a process does that serves nothing.
+var silent = &program.Behaviour{Ports: []program.Port{}}
+
+// besides is a behaviour and what it is with another beside it.
+type besides struct{ own, with *program.Behaviour }
+
+// withBeside is a behaviour with what is stated beside. Many
+// containers do the same, so the last result is kept for each that is stated.
+func (r *Runner) withBeside(own, stated *program.Behaviour) *program.Behaviour {
+	last := r.besides[stated]
+	if last.own == own {
+		return last.with
+	}
+	if r.besides == nil {
+		r.besides = map[*program.Behaviour]besides{}
+	}
+	with := own.With(stated)
+	r.besides[stated] = besides{own, with}
+	return with
 }
 
 // ofCommand is Resolve for a container of which nobody has stated anything.
@@ -85,7 +110,7 @@ func (r *Runner) ofCommand(c *records.Container) (*program.Behaviour, bool) {
 		return program.DefaultBehaviour, true
 	}
 	// The author may think that the script runs.
-	if r.Warner.To != nil && isShellScript(argv) {
+	if p := r.programOf(c); r.Warner.To != nil && (p == nil || p.Beside) && isShellScript(argv) {
 		r.Warner.WarnScript(c, argv)
 	}
 	return r.unknown(c), false
@@ -136,14 +161,15 @@ func anyThere(v *kernel.View, files []string) bool {
 // anything is to have a process all the same, beside which others can be run. What a
 // scenario states as a Program stays without one: its author has said all that it does.
 func (r *Runner) AsProcess(c *records.Container) bool {
-	if p := r.programOf(c); p != nil && !p.Beside {
+	k := c.Image.Source.Known
+	server := k != nil && k.Daemon != nil
+	if p := r.programOf(c); p != nil && !p.Beside && !(p.BesideKnown && server) {
 		return false
 	}
 	if r.Options.Interpret {
 		return true
 	}
-	k := c.Image.Source.Known
-	return r.Options.Execs != nil && k != nil && k.Daemon != nil && r.Options.Execs(c.Sandbox.Metadata, c.Config.Metadata.Name)
+	return r.Options.Execs != nil && server && r.Options.Execs(c.Sandbox.Metadata, c.Config.Metadata.Name)
 }
 
 // programOf returns the first program that matches the container, or nil. The order of the list
@@ -191,8 +217,8 @@ func (r *Runner) startInterpreted(c *records.Container, stated *program.Behaviou
 		}
 		r.installStated(in, argv)
 	}
-	if p := r.programOf(c); p != nil && p.Beside && stated == nil {
-		in.Beside = p.At(c.Config.Metadata.Attempt)
+	if p := r.programOf(c); p != nil && (p.Beside || p.BesideKnown) && stated == nil {
+		in.Beside = r.withBeside(silent, p.At(c.Config.Metadata.Attempt))
 		r.installStated(in, []string{besideFile})
 	}
 	in.PIDs = r.pidNamespace(c, pk)

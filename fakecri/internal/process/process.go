@@ -53,6 +53,7 @@ type Runner struct {
 
 	matched       []bool          // by program
 	unknownImages kernel.Commands // see ofUnknown; made for the first
+	besides       map[*program.Behaviour]besides
 }
 
 // Options are those of the runtime's Options that concern programs. Behave, if any, comes before

@@ -22,11 +22,16 @@ func (r *Runner) unknown(c *records.Container) *program.Behaviour {
 	return program.DefaultBehaviour
 }
 
+// isUnknown reports whether a behaviour is that of a container of whose program nothing is known.
+func isUnknown(b *program.Behaviour) bool {
+	return b == program.DefaultBehaviour || b == program.EndingBehaviour
+}
+
 // tellUnknown says once of each image that its program is not known, unless the
 // catalogue has it: then somebody has thought of it.
 func (r *Runner) tellUnknown(c *records.Container, b *program.Behaviour) {
 	src := c.Image.Source
-	if r.Options.Unknown == nil || src.Listed || src.Told || b != program.DefaultBehaviour && b != program.EndingBehaviour {
+	if r.Options.Unknown == nil || src.Listed || src.Told || !isUnknown(b) {
 		return
 	}
 	src.Told = true
@@ -88,9 +93,9 @@ func (r *Runner) runTool(ctx context.Context, in *records.Interpreted, p *kernel
 }
 
 // serverOf is what a process does that runs the image's server, or as the container's
-// first one, or as an image's entrypoint, a program that nobody knows; nil of any other, and beside a stated program.
+// first one, or as an image's entrypoint, a program that nobody knows; nil of any other, and while something else serves.
 func (r *Runner) serverOf(in *records.Interpreted, p *kernel.Process) *program.Behaviour {
-	if in.Stated != nil {
+	if in.Stated != in.Beside {
 		return nil
 	}
 	c := in.Container
@@ -117,19 +122,33 @@ func isEntrypoint(name string) bool {
 	return false
 }
 
-// serve has a process do what a behaviour says, as a stated program.
+// serve has a process do what a behaviour says, as a stated program. What is stated beside the
+// container's command answers, too.
 func (r *Runner) serve(in *records.Interpreted, ctx context.Context, p *kernel.Process, b *program.Behaviour) int {
+	answers := b
+	if in.Beside != nil {
+		answers = b.With(in.Beside)
+	}
+	r.announce(in, p)
+	r.answerAs(in, answers)
+	code := r.runStated(in, ctx, p, b)
+	if p != in.Kernel.First() && ctx.Err() == nil {
+		r.answerAs(in, in.Beside)
+	}
+	return code
+}
+
+// answerAs has an interpreted container answer on the ports of a behaviour, besides those that its
+// processes listen on; nil: on no others.
+func (r *Runner) answerAs(in *records.Interpreted, b *program.Behaviour) {
 	c := in.Container
-	in.Stated, in.Logged = b, nil
+	in.Stated = b
+	if b == nil {
+		r.Net.Unserve(c)
+		return
+	}
 	if c.Process != nil {
 		c.Process.Behaviour = b
 	}
-	r.announce(in, p)
 	r.Net.Serve(c)
-	code := r.runStated(in, ctx, p)
-	if p != in.Kernel.First() && ctx.Err() == nil {
-		in.Stated = nil
-		r.Net.Unserve(c)
-	}
-	return code
 }

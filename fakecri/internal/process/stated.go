@@ -73,18 +73,20 @@ var statedSignals = []int{kernel.SIGHUP, records.SigINT, records.SigQUIT, record
 // commandsFor are the programs of a container: its image's, and the stated one
 // if it has one. The map is the container's own, as the closure in it is.
 func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
-	if in.Beside != nil {
-		own := maps.Clone(r.Images.CommandsOf(in.Container.Image.Source))
-		own[statedProgram] = func(ctx context.Context, p *kernel.Process) int { return r.serve(in, ctx, p, in.Beside) }
-		return own
+	src := in.Container.Image.Source
+	all := r.Images.CommandsOf(src)
+	if in.Stated == nil && src.Unknown() && src.Commands == nil {
+		all = r.ofUnknown(src)
 	}
-	if src := in.Container.Image.Source; in.Stated == nil && src.Unknown() && src.Commands == nil {
-		return r.ofUnknown(src)
-	} else if in.Stated == nil {
-		return r.Images.CommandsOf(src)
+	if in.Stated == nil && in.Beside == nil {
+		return all
 	}
 	own := kernel.Commands{}
-	maps.Copy(own, r.Images.CommandsOf(in.Container.Image.Source))
+	maps.Copy(own, all)
+	if in.Beside != nil {
+		own[statedProgram] = func(ctx context.Context, p *kernel.Process) int { return r.runBeside(in, ctx, p) }
+		return own
+	}
 	own[statedProgram] = func(ctx context.Context, p *kernel.Process) int {
 		if p != in.Kernel.First() { // somebody runs the file once more
 			if stands := r.standIn(in); stands != nil {
@@ -92,16 +94,29 @@ func (r *Runner) commandsFor(in *records.Interpreted) kernel.Commands {
 			}
 			return 0
 		}
-		return r.runStated(in, ctx, p)
+		return r.runStated(in, ctx, p, in.Stated)
 	}
 	return own
 }
 
-// runStated does what the container's behaviour says, and returns its exit code. It is a loop of
+// runBeside does what is stated beside a container's command. A server that the command runs
+// may answer already, with what is stated here (serve).
+func (r *Runner) runBeside(in *records.Interpreted, ctx context.Context, p *kernel.Process) int {
+	if in.Stated == nil {
+		r.answerAs(in, in.Beside)
+	}
+	code := r.runStated(in, ctx, p, in.Beside)
+	if in.Stated == in.Beside && ctx.Err() == nil {
+		r.answerAs(in, nil)
+	}
+	return code
+}
+
+// runStated does what a behaviour says, and returns its exit code. It is a loop of
 // waits: each time it does what is due by then, and computes when the next thing is. Draws are
 // not made here: a process takes the least of a range.
-func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kernel.Process) int {
-	b := in.Stated
+func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kernel.Process, b *program.Behaviour) int {
+	logged := make([]int, len(b.Logs)) // how often it has written each line
 	for _, sig := range statedSignals {
 		p.Disposition(sig, kernel.Catch)
 	}
@@ -109,7 +124,7 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 	for {
 		r.follow(in, ctx, b, p)
 		// It sleeps until the next thing that it does by itself, or is told to.
-		wait, cancel := r.untilNext(in, ctx, b, p.Now().Sub(started))
+		wait, cancel := r.untilNext(in, ctx, b, logged, p.Now().Sub(started))
 		i, err := loop.WaitAny(wait, &in.Exit.Asked, p.Signalled())
 		cancel()
 		switch {
@@ -120,10 +135,10 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 		// processor.
 		case err != nil:
 			if end := b.RunFor.Min; end > 0 && p.Now().Sub(started) >= end {
-				r.statedLogs(in, ctx, b, p)
+				statedLogs(ctx, b, logged, p)
 				return int(b.ExitCodeOf(in.Container.Config.Metadata.Attempt))
 			}
-			r.statedLogs(in, ctx, b, p)
+			statedLogs(ctx, b, logged, p)
 		case i == 0:
 			return int(in.Exit.Code)
 		default:
@@ -141,12 +156,12 @@ func (r *Runner) runStated(in *records.Interpreted, ctx context.Context, p *kern
 
 // untilNext is ctx until the next thing that the program does by itself. The function returned
 // must be called, to free the timer.
-func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *program.Behaviour, now time.Duration) (context.Context, func()) {
+func (r *Runner) untilNext(in *records.Interpreted, ctx context.Context, b *program.Behaviour, logged []int, now time.Duration) (context.Context, func()) {
 	next := time.Duration(-1)
 	if end := b.RunFor.Min; end > 0 {
 		next = max(end-now, 0)
 	}
-	if _, at := nextLine(in, b); at >= 0 && (next < 0 || max(at-now, 0) < next) {
+	if _, at := nextLine(b, logged); at >= 0 && (next < 0 || max(at-now, 0) < next) {
 		next = max(at-now, 0)
 	}
 	if at, ok := r.nextUse(in, b, now); ok && (next < 0 || at < next) {
@@ -204,13 +219,10 @@ func (r *Runner) nextUse(in *records.Interpreted, b *program.Behaviour, now time
 
 // nextLine is the line of the log that comes next, and when, after the start; a negative time:
 // none does. Of lines at one time the first of the behaviour comes first.
-func nextLine(in *records.Interpreted, b *program.Behaviour) (line int, at time.Duration) {
+func nextLine(b *program.Behaviour, logged []int) (line int, at time.Duration) {
 	line, at = -1, -1
 	for i := range b.Logs {
-		l, written := &b.Logs[i], 0
-		if i < len(in.Logged) {
-			written = in.Logged[i]
-		}
+		l, written := &b.Logs[i], logged[i]
 		if written > 0 && (l.Every == 0 || l.Count > 0 && written >= l.Count) {
 			continue
 		}
@@ -221,18 +233,15 @@ func nextLine(in *records.Interpreted, b *program.Behaviour) (line int, at time.
 	return line, at
 }
 
-// statedLogs writes the lines that are due; in.Logged survives the waits.
-func (r *Runner) statedLogs(in *records.Interpreted, ctx context.Context, b *program.Behaviour, p *kernel.Process) {
+// statedLogs writes the lines that are due, and counts them.
+func statedLogs(ctx context.Context, b *program.Behaviour, logged []int, p *kernel.Process) {
 	now := p.Now().Sub(p.StartedAt())
 	for {
-		i, at := nextLine(in, b)
+		i, at := nextLine(b, logged)
 		if i < 0 || at > now {
 			return
 		}
-		if in.Logged == nil {
-			in.Logged = make([]int, len(b.Logs))
-		}
-		in.Logged[i]++
+		logged[i]++
 		l, fd := b.Logs[i], 1
 		if l.Stream == program.StderrName {
 			fd = 2

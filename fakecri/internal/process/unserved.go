@@ -21,7 +21,7 @@ type Unserved struct {
 // TellUnserved says that a container asked its pod in vain, unless its program is stated:
 // then somebody has thought of it.
 func (r *Runner) TellUnserved(c *records.Container, port int) {
-	if r.programOf(c) != nil {
+	if p := r.programOf(c); p != nil && !p.Beside && !p.BesideKnown {
 		return
 	}
 	md := c.Sandbox.Metadata
@@ -31,14 +31,15 @@ func (r *Runner) TellUnserved(c *records.Container, port int) {
 			continue
 		}
 		u.Running++
-		ports := o.DeclaredPorts() // of a program that says nothing
-		if b := o.Process.Behaviour; b.Ports != nil {
-			ports = nil
-			for i := range b.Ports {
-				ports = append(ports, b.Ports[i].Port)
+		b := o.Process.Behaviour
+		for i := range b.Ports {
+			u.Serves = append(u.Serves, b.Ports[i].Port)
+		}
+		for _, n := range o.DeclaredPorts() {
+			if b.AnswersUnlisted(n) {
+				u.Serves = append(u.Serves, n)
 			}
 		}
-		u.Serves = append(u.Serves, ports...)
 	}
 	slices.Sort(u.Serves)
 	if u.Serves = slices.Compact(u.Serves); !slices.Contains(u.Serves, port) {

@@ -183,10 +183,21 @@ func (p *Port) validate() error {
 // AnyPort is how a program answers that states no ports.
 var AnyPort = &Port{}
 
+// lists reports whether Ports says something of a port.
+func (b *Behaviour) lists(number int) bool {
+	return slices.ContainsFunc(b.Ports, func(p Port) bool { return p.Port == number })
+}
+
+// AnswersUnlisted reports whether the program answers on a port of which nothing is said, wherever
+// its container declares it or its own probes ask.
+func (b *Behaviour) AnswersUnlisted(number int) bool {
+	return b.Ports == nil || b.others && !b.lists(number)
+}
+
 // PortAt returns how the program answers on a port a time after its start, or nil
 // when it doesn't listen there.
 func (b *Behaviour) PortAt(number int, t time.Duration) *Port {
-	if b.Ports == nil {
+	if b.AnswersUnlisted(number) {
 		return AnyPort
 	}
 	for i := range b.Ports {

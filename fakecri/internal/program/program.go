@@ -26,9 +26,12 @@ type Program struct {
 	Name string
 	// Match says which containers run it.
 	Match Match
-	// Beside: the container's own command is interpreted, if it can be, and the behaviour comes
-	// beside it: its ports answer, its logs are written and what it uses counts.
+	// Beside: the container does what it does without the program, and the behaviour comes
+	// beside that: its ports answer, its logs are written and what it uses counts.
 	Beside bool
+	// BesideKnown is Beside where it is known what the container does. Elsewhere the behaviour is
+	// all that it does.
+	BesideKnown bool
 	// Behaviour is what each run of the container does.
 	Behaviour
 	// Attempts, when there are any, says in Behaviour's stead what each run
@@ -84,6 +87,8 @@ type Behaviour struct {
 	// Ports is what it listens on. A program that says nothing of them (nil)
 	// answers on every port that it is asked on.
 	Ports []Port
+	// others: it answers on ports that Ports doesn't list, too, as one that says nothing of them.
+	others bool
 	// Exec says how commands end that are run in the container; the first that
 	// matches counts. Others exit 0.
 	Exec []ExecRule

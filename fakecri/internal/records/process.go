@@ -37,11 +37,9 @@ type Interpreted struct {
 	TTY            *kernel.TTY // of a container with one that clients can attach to
 	OOM            bool
 	OOMCgroup      string // whose limit is passed, while the killer is at work; "": its own
-	// Of a program that is stated: its behaviour, how often it has written each line of its
-	// log (nil: it has written none), and what ends it from within. Beside is what is stated
-	// beside a command; nil: nothing is.
+	// Of a program that is stated: how it answers, and what ends it from within. Beside is what
+	// is stated beside a command; nil: nothing is.
 	Stated, Beside *program.Behaviour
-	Logged         []int
 	Exit           exitRequest
 	// When somebody last asked for the processor time, and what it was.
 	askedAt, askedCPU int64
