@@ -13,7 +13,7 @@ import (
 type Program struct {
 	// Which containers do it. What is left out matches everything.
 	Match Match `json:"match" required:""`
-	// What is said here comes beside the container's own command, which is run as far as it is known: the ports answer, the logs are written, and the memory and CPU count. Nothing else can be said so. Unless it is set, what is said here comes in place of the command.
+	// What is said here comes beside what the container does by itself, its command's or its image's server: the ports answer, the logs are written, and the memory and CPU count. Of a port that both serve, this is the answer. Nothing else can be said so. Unless it is set, what is said here comes in place of that; but a program of nothing except `memory` and `cpu` comes beside whatever is known.
 	Beside bool `json:"beside,omitempty"`
 	// What each run of the container does.
 	Behaviour `json:",inline"`
@@ -141,6 +141,13 @@ func (p *Program) checkBeside(at decode.Place) {
 	}
 }
 
+// onlyUses reports whether the program says what a container uses and nothing of what it does.
+func (p *Program) onlyUses() bool {
+	rest := p.Behaviour
+	rest.Memory, rest.CPU = nil, nil
+	return (p.Memory != nil || p.CPU != nil) && len(p.Attempts) == 0 && reflect.ValueOf(rest).IsZero()
+}
+
 // Check checks what a run does; that it ends somehow takes a runFor.
 func (b *Behaviour) Check(at decode.Place) {
 	checkExit(at.Field("exit"), b.Exit)
@@ -227,10 +234,7 @@ func RuntimePrograms(in []Program) []fakecri.Program {
 		p := &in[i]
 		f := fakecri.Program{
 			Match:     fakecri.Match{Namespace: p.Match.Namespace, Pod: p.Match.Pod, Container: p.Match.Container, Image: p.Match.Image},
-			Behaviour: p.Behaviour.runtime(), Beside: p.Beside,
-		}
-		if p.Beside && f.Ports == nil {
-			f.Ports = []fakecri.Port{} // none but those of the command
+			Behaviour: p.Behaviour.runtime(), Beside: p.Beside, BesideKnown: p.onlyUses(),
 		}
 		for k := range p.Attempts {
 			f.Attempts = append(f.Attempts, p.Attempts[k].runtime())
