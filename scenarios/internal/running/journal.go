@@ -37,6 +37,7 @@ type journal struct {
 	warned   map[string]bool // the same, as a set
 	unknown  []string        // images of whose programs nothing is known, sorted
 	owned    lineage         // nil unless an expectation is about owners
+	ready    *readiness      // nil if the timeline shows no pods
 }
 
 // entry is a record with its step number in the timeline.
@@ -100,6 +101,14 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 		}
 	}
 	also(rec)
+	j.show(rec)
+	if r := j.ready.follows(rec); r != nil {
+		j.show(r)
+	}
+}
+
+// show gives a record to the timeline and keeps what became a line.
+func (j *journal) show(rec *trace.Record) {
 	if j.timeline.Take(rec) && !j.endless {
 		j.history = append(j.history, entry{j.timeline.Step(), rec})
 	}

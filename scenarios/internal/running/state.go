@@ -163,6 +163,7 @@ func (p *performance) watch() {
 		p.setTimer()
 	})
 	p.traceOwners()
+	p.traceReadiness()
 	wanted := map[apiserver.Kind]expect.Kind{}
 	kinds := []apiserver.Kind{apiserver.KindPod, apiserver.KindNode} // what state.count counts
 	for ek, k := range p.state.kinds {                               //drydock:unordered each key is set once

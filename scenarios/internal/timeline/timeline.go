@@ -11,6 +11,10 @@ import (
 	"github.com/drydock-sim/drydock/scenarios/internal/text"
 )
 
+// KindService is the kind of lines about the endpoints of a Service. No run records them: whoever
+// sees the EndpointSlices makes them, with the fields ready and total.
+const KindService trace.Kind = "service"
+
 // Timeline writes records as readable lines in fixed columns that diff well:
 // step number, virtual time, node, object, kind, what happened.
 type Timeline struct {
@@ -134,7 +138,7 @@ func (s *Story) Line(step int, start int64, r *trace.Record) string {
 // kindName is what a timeline calls a kind of act.
 func kindName(k trace.Kind) string {
 	switch k {
-	case trace.KindPod, trace.KindNode:
+	case trace.KindPod, trace.KindNode, KindService:
 		return "status"
 	case trace.KindCRIRead:
 		return "cri"

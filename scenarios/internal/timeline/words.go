@@ -27,6 +27,8 @@ func (s *Story) what(r *trace.Record) string {
 		return writeText(r)
 	case trace.KindFault:
 		return faultText(r)
+	case KindService:
+		return "endpoints: " + Field(r.Fields, "ready") + " ready of " + Field(r.Fields, "total")
 	}
 	return withFields(r.Verb, r.Fields)
 }

@@ -141,6 +141,13 @@ func podEntry(n *kind.Notes, c kind.Change, p *v1.Pod) {
 	}
 }
 
+// PodStatus returns the fields that a record of a pod's status has.
+func PodStatus(p *v1.Pod) []trace.Field {
+	n := kind.NewNotes(nil)
+	podStatus(n, &p.Status)
+	return n.Fields
+}
+
 // podStatus is a pod's status as a record has it.
 func podStatus(n *kind.Notes, st *v1.PodStatus) {
 	n.Add("phase", string(st.Phase))
