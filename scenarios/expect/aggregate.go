@@ -190,7 +190,7 @@ func (w *rewriter) matchRange(e celast.Expr) *aggregate {
 func (w *rewriter) plan(p *predicate, pred celast.Expr, iterVar string) bool {
 	// A predicate that reads other objects would have to be judged again with
 	// each of their changes.
-	if !isLocal(pred, map[string]int{iterVar: 1}) || w.c.dependencies(pred).all != 0 {
+	if !w.loose && (!isLocal(pred, map[string]int{iterVar: 1}) || w.c.dependencies(pred).all != 0) {
 		return false
 	}
 	prog, err := w.c.env.PlanProgram(celast.NewCheckedAST(celast.NewAST(pred, w.ast.SourceInfo()), w.ast.TypeMap(), w.ast.ReferenceMap()))

@@ -229,7 +229,10 @@ type rewriter struct {
 	fac  celast.ExprFactory
 	next int64
 	aggs []*aggregate
-	err  *Error
+	// loose takes predicates that read other objects for aggregates, too, for who judges all
+	// objects at one time.
+	loose bool
+	err   *Error
 }
 
 // newRewriter returns a rewriter whose new expressions have identities after

@@ -370,6 +370,55 @@ func TestFailureTellsWhatItSaw(t *testing.T) {
 	}
 }
 
+// TestFailureIsAboutItsCulprits: the objects of a failure are those that made it fail, and no
+// others that the expression reads.
+func TestFailureIsAboutItsCulprits(t *testing.T) {
+	c, s := compiler(t), &cluster{}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "redis"} {
+		s.setPod(pod(name, v1.PodRunning), false)
+		s.deployments = append(s.deployments, deployment("default", name, 3))
+	}
+	s.setPod(pod("redis", v1.PodPending), false)
+	s.deployments[6] = deployment("default", "redis", 0)
+	s.nodes = []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
+	const ready = "deployments().all(d, d.status.readyReplicas == d.spec.replicas)"
+	for _, tt := range []struct {
+		form       Form
+		expr, want string
+	}{
+		{By, "pods().size() > 0 && " + ready, "deployment default/redis"},
+		{By, ready + " && pods().all(p, p.status.phase == 'Running')", "deployment default/redis, pod default/redis"},
+		{By, "pods().size() == 7 && nodes().size() == 1 && pod('a').status.phase == 'Failed'", "pod default/a"},
+		{By, "pod('a').status.phase == 'Running' && (node('n1').spec.unschedulable || pod('b').status.phase == 'Failed')", "node n1, pod default/b"},
+		{By, "pods().exists(p, p.metadata.name == 'redis' && p.status.phase == 'Running')", "pod default/redis"},
+		{By, "pods().exists(p, p.metadata.name == 'gone' && p.status.phase == 'Running')", ""},
+		{By, "!pods().exists(p, p.status.phase == 'Pending')", "pod default/redis"},
+		{By, "pods().filter(p, p.status.phase == 'Running').size() == 7", "pod default/redis"},
+		{By, "7 <= pods().filter(p, p.status.phase == 'Running').size()", "pod default/redis"},
+		{By, "pods().filter(p, p.status.phase == 'Pending').size() < 1", "pod default/redis"},
+		{By, "pods().filter(p, p.status.phase == 'Pending').size() == 0", "pod default/redis"},
+		{By, "pods().size() == 8", ""},
+		{By, "pods().all(p, pod(p.metadata.namespace + '/' + p.metadata.name).status.phase == 'Running')", "pod default/redis"},
+		{By, "pods().size() > 0 ? " + ready + " : pod('a').status.phase == 'Failed'", "deployment default/redis"},
+		{Never, "pods().size() > 0 && pods().exists(p, p.status.phase == 'Pending')", "pod default/a, pod default/b, pod default/c, pod default/d, pod default/e, pod default/redis"},
+		{Never, "pods().filter(p, p.status.phase == 'Running').size() < 7", "pod default/redis"},
+		{At, "pod('a').status.phase == 'Running' && logs('b', 'main').contains('hello')", "pod default/b"},
+		{At, "metric('n1', 'x') > 1.0", "node n1"},
+		{By, "events('b').exists(e, e.reason == 'Started')", "pod default/b"},
+	} {
+		e := New([]*Expectation{compile(t, c, Source{Form: tt.form, T: End, Until: End, Expr: tt.expr})}, s, Options{})
+		e.Begin()
+		v := e.Finish(0, false)[0]
+		var objs []string
+		for _, o := range v.Objects {
+			objs = append(objs, string(o.Kind)+" "+objKey{o.Namespace, o.Name}.String())
+		}
+		if got := strings.Join(objs, ", "); got != tt.want || v.Outcome != Failed {
+			t.Errorf("%s %s: %s, %v\n got %s\nwant %s", tt.form, tt.expr, v.Outcome, v.Values, got, tt.want)
+		}
+	}
+}
+
 // TestIncrementalEqualsNaive plays random histories both ways.
 func TestIncrementalEqualsNaive(t *testing.T) {
 	c := compiler(t)

@@ -39,34 +39,7 @@ func (e *Engine) explain(r *trial) ([]Value, []ObjectRef) {
 	if det != nil {
 		ex.walk(x.checked.Expr(), det.State(), "")
 	}
-	for _, a := range x.aggs {
-		ex.objectsOf(a)
-	}
-	for _, k := range x.reads.pods {
-		ex.object(KindPod, k.ns, k.name)
-	}
-	for _, k := range x.reads.histPods {
-		ex.object(KindPod, k.ns, k.name)
-	}
-	for _, n := range x.reads.nodes {
-		ex.object(KindNode, "", n)
-	}
-	for _, n := range x.reads.histNodes {
-		ex.object(KindNode, "", n)
-	}
-	for _, o := range x.reads.objects {
-		ex.object(o.Kind, o.Namespace, o.Name)
-	}
-	for _, n := range x.reads.about {
-		// The name alone doesn't say whether it is a node's or that of a pod in
-		// the namespace default.
-		if e.view.state.Node(n) != nil {
-			ex.object(KindNode, "", n)
-		} else {
-			k := podKey(n)
-			ex.object(KindPod, k.ns, k.name)
-		}
-	}
+	ex.nameObjects(det)
 	return ex.values, ex.objects
 }
 
@@ -127,40 +100,33 @@ func (ex *explainer) walk(e celast.Expr, st interpreter.EvalState, about string)
 
 // objectsOf names the objects that decided an aggregate, and shows what its
 // predicate saw of the first of them. Errors count as decisive: they are what to look at.
-func (ex *explainer) objectsOf(a *aggregate) {
-	// Where all() should have been true, objects that are false decided;
-	// everywhere else those that are true did.
-	decisive := yes
-	if a.kind == aggAll && ex.wanted {
-		decisive = no
-	}
-	var total, found int
-	var names []string
+func (ex *explainer) objectsOf(a *aggregate, decisive verdict) {
+	var total int
+	var deciders []any
 	for _, obj := range ex.e.objectsOf(a.of) {
 		v, _ := a.judge(ex.e.view, obj)
 		if v == absent {
 			continue
 		}
 		total++
-		if v != decisive && v != softErr && v != hardErr {
-			continue
+		if v == decisive || v == softErr || v == hardErr {
+			deciders = append(deciders, obj)
 		}
-		found++
-		if found > showObjects {
-			continue
-		}
+	}
+	if decisive == no && a.kind != aggAll {
+		deciders = ex.nearest(a, deciders)
+	}
+	found := len(deciders)
+	var names []string
+	for i, obj := range deciders[:min(found, showObjects)] {
 		m := obj.(metav1.Object)
 		names = append(names, objKey{m.GetNamespace(), m.GetName()}.String())
 		if ev, ok := obj.(*v1.Event); ok {
-			kind := KindPod
-			if ev.InvolvedObject.Kind == "Node" {
-				kind = KindNode
-			}
-			ex.object(kind, ev.InvolvedObject.Namespace, ev.InvolvedObject.Name)
+			ex.object(Kind(strings.ToLower(ev.InvolvedObject.Kind)), ev.InvolvedObject.Namespace, ev.InvolvedObject.Name)
 		} else {
 			ex.object(a.of, m.GetNamespace(), m.GetName())
 		}
-		if a.pred.prog != nil && a.kind == aggAll && found <= 3 {
+		if a.pred.prog != nil && (a.kind == aggAll || decisive == no) && i < 3 {
 			ex.look(a, obj, names[len(names)-1])
 		}
 	}

@@ -1,6 +1,7 @@
 package running
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -78,7 +79,13 @@ func (j *journal) nearby(v expect.Verdict) []string {
 		shown = quiet
 	}
 	shown = about.thin(shown)
-	return j.lines(shown[max(0, len(shown)-nearbyLines):])
+	if n := len(shown) - nearbyLines; n > 0 {
+		// A warning that went on to the end belongs to the end, though its line is an early one.
+		slices.SortStableFunc(shown, func(a, b entry) int { return cmp.Compare(about.latest[a.step], about.latest[b.step]) })
+		shown = shown[n:]
+		slices.SortFunc(shown, func(a, b entry) int { return cmp.Compare(a.step, b.step) })
+	}
+	return j.lines(shown)
 }
 
 // lines renders entries of the history. A Story sees all lines before, so they read as in
@@ -104,11 +111,13 @@ type subject struct {
 	// owned are objects that those own, by their names in records, and nodes where the pods
 	// among them were.
 	owned, nodes map[string]bool
+	// latest is by line the last step that said the same.
+	latest map[int]int
 }
 
 // aboutOf returns what a verdict is about.
 func aboutOf(v expect.Verdict, owners lineage) *subject {
-	s := &subject{objects: v.Objects, owned: map[string]bool{}, nodes: map[string]bool{}}
+	s := &subject{objects: v.Objects, owned: map[string]bool{}, nodes: map[string]bool{}, latest: map[int]int{}}
 	for _, o := range v.Objects {
 		for _, name := range owners.descendants(recordName(string(o.Kind), o.Namespace, o.Name)) {
 			s.owned[name] = true
@@ -136,29 +145,55 @@ func (s *subject) includes(r *trace.Record) bool {
 	return s.nodes[r.Object] && isTrouble(r)
 }
 
-// thin keeps of an event the last count, and of an event about many owned objects those of
-// a few.
+// thin keeps of a warning the first, and the last if that has another message; of another event
+// the last count; and of an event about many owned objects those of a few.
 func (s *subject) thin(list []entry) []entry {
-	last := map[string]int{} // step, by event and object
+	type repeats struct{ first, last entry }
+	events := map[string]*repeats{} // by event and object
 	objects := map[string][]string{}
+	key := func(r *trace.Record) string { return r.Verb + " " + r.Object }
 	for _, l := range list {
-		if l.r.Kind == trace.KindEvent {
-			last[l.r.Verb+" "+l.r.Object] = l.step
+		s.latest[l.step] = l.step
+		if l.r.Kind != trace.KindEvent {
+			continue
+		}
+		if e := events[key(l.r)]; e != nil {
+			e.last = l
+		} else {
+			events[key(l.r)] = &repeats{l, l}
 		}
 	}
 	return lists.Filter(list, func(l entry) bool {
 		if l.r.Kind != trace.KindEvent {
 			return true
 		}
-		if last[l.r.Verb+" "+l.r.Object] != l.step {
+		e := events[key(l.r)]
+		warning := timeline.Field(l.r.Fields, "type") == "Warning"
+		same := timeline.Field(e.first.r.Fields, "message") == timeline.Field(e.last.r.Fields, "message")
+		switch l.step {
+		case e.first.step:
+			if !warning && e.last.step != l.step {
+				return false
+			}
+			if same {
+				s.latest[l.step] = e.last.step
+			}
+		case e.last.step:
+			if warning && same {
+				return false
+			}
+		default:
 			return false
 		}
-		if !s.owned[l.r.Object] {
+		of := objects[l.r.Verb]
+		if !s.owned[l.r.Object] || slices.Contains(of, l.r.Object) {
 			return true
 		}
-		of := objects[l.r.Verb]
+		if len(of) == likeObjects {
+			return false
+		}
 		objects[l.r.Verb] = append(of, l.r.Object)
-		return len(of) < likeObjects
+		return true
 	})
 }
 
