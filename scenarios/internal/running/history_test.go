@@ -42,7 +42,7 @@ spec:
 	}{
 		{"a pod that fits nowhere", strings.Replace(deployment, "CPU", "1500m", 1) + available, "FailedScheduling ScalingReplicaSet", noise},
 		{"one of two Deployments", strings.Replace(deployment, "CPU", "100m", 1) + strings.NewReplacer("CPU", "1500m", "name: web", "name: redis", "app: web", "app: redis", "  timeline:\n", "").Replace(deployment) +
-			"  expect: [{by: 3m, that: 'pods().size() > 0 && deployments().all(d, d.status.readyReplicas == d.spec.replicas)'}]\n", "deployment-default/redis FailedScheduling", noise + " default/web (x"},
+			"  expect: [{by: 3m, that: 'pods().size() > 0 && deployments().all(d, d.status.readyReplicas == d.spec.replicas)'}]\n", "FailedScheduling default/redis", noise + " default/web"},
 		{"a container that fails", strings.Replace(deployment, "CPU", "100m", 1) + strings.Replace(available, "by", "for: 1m, by", 1) + "  programs: [{match: {image: \"app:*\"}, runFor: 1s, exit: 3}]\n", "BackOff exits", noise},
 		{"a probe that fails", strings.Replace(deployment, "CPU", "100m", 1) + available + "  programs: [{match: {image: \"app:*\"}, ports: []}]\n", "Unhealthy", noise},
 		{"the node of the pods", strings.Replace(deployment, "CPU", "100m", 1) + "  - {at: 30s, powerCut: {node: n1}}\n  expect: [{from: 25s, always: 'deployment(\"web\").status.availableReplicas == 2'}]\n", "power-is-cut NodeNotReady", noise},
