@@ -247,10 +247,14 @@ func isNoise(r *trace.Record) bool {
 }
 
 // mentions reports whether a record is about an object. A node's records include those that
-// happened on it, without the runtime's calls, which would push out everything else.
+// happened on it, without the runtime's calls, which would push out everything else, and the
+// trouble that its kubelet tells of.
 func mentions(r *trace.Record, o expect.ObjectRef) bool {
 	if o.Kind == expect.KindNode && r.Node == o.Name {
 		return r.Kind != trace.KindCRI
+	}
+	if o.Kind == expect.KindNode && timeline.Field(r.Fields, "by") == o.Name && isTrouble(r) {
+		return true
 	}
 	if o.Kind == expect.KindPod {
 		pod, _ := timeline.PodOf(r)
