@@ -162,6 +162,9 @@ type Options struct {
 	Logs LogSink
 	// Warn takes one sentence about what is not acted on; nil drops it.
 	Warn func(string)
+	// WarnOfPod, if any, takes those about a container in Warn's place, with the container's pod,
+	// its name and its image, which text doesn't begin with.
+	WarnOfPod func(pod *runtimeapi.PodSandboxMetadata, container, image, text string)
 }
 
 func (o *Options) setDefaults() {

@@ -75,7 +75,7 @@ func New(opts Options) *Runtime {
 		Name: o.Name, Version: o.Version, Node: o.Node, PodCIDR: o.PodCIDR, SandboxImage: o.SandboxImage,
 		ImageFilesystem: o.ImageFilesystem, ContainerFilesystem: o.ContainerFilesystem, Handlers: o.Handlers, Streaming: o.Streaming, NonRoot: o.NonRoot,
 	}}
-	r.warner = &records.Warner{To: o.Warn}
+	r.warner = &records.Warner{To: o.Warn, OfPod: o.WarnOfPod}
 	r.files = hostfiles.New(l, o.FS, o.Host)
 	r.calls = calls.New(l, o.Recorder, o.Latency, func() { r.recs.Changed() })
 	r.recs = records.New(l, o.Node, r.calls)

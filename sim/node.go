@@ -182,7 +182,8 @@ func (c *Cluster) AddNode(opts NodeOptions) (*Node, error) {
 	n.setDiskUsage(opts.Usage) // last: a machine may be full from the start
 	rt.Loop, rt.Recorder, rt.Node = l, n.rec, opts.Name
 	rt.PodCIDR = podCIDR(index)
-	rt.Warn, rt.NoElide = n.warn, rt.NoElide || c.opts.Elision == loop.NoElide
+	rt.Warn, rt.WarnOfPod = n.warn, n.warnOfPod
+	rt.NoElide = rt.NoElide || c.opts.Elision == loop.NoElide
 	rt.Far = &services{n: n}
 	rt.Ends, rt.Execs, rt.NonRoot, rt.Unknown, rt.Unserved = n.ends, n.execs, n.nonRoot, n.unknownImage, n.unserved
 	rt.FS, rt.Logs, rt.Trees = n.fs, nodeLogs{n.fs}, c.trees

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -132,6 +134,44 @@ func (n *Node) warnOnce(key, text string) {
 	}
 	n.told[key] = true
 	n.rec.Record(trace.KindWarning, Once+key, text)
+}
+
+// OfWorkload begins the object of a warning about a container of one of many pods that are alike.
+// Fields of the record have the workload, the container and its image, and what to say of them.
+const OfWorkload = "workload "
+
+// warnOfPod records a warning about a container.
+func (n *Node) warnOfPod(md *runtimeapi.PodSandboxMetadata, container, image, text string) {
+	whole := fmt.Sprintf("container %s of pod %s/%s, image %s: %s", container, md.Namespace, md.Name, image, text)
+	var pod *v1.Pod
+	if n.kubelet != nil {
+		pod = n.kubelet.Pod(types.UID(md.Uid))
+	}
+	w := workloadOf(pod)
+	if w == (Workload{}) {
+		n.warn(whole)
+		return
+	}
+	n.rec.Record(trace.KindWarning, OfWorkload+w.String(), whole, trace.Str("container", container), trace.Str("image", image), trace.Str("text", text))
+}
+
+// workloadOf is a pod's workload as far as the pod says it; nobody if it has none.
+func workloadOf(pod *v1.Pod) Workload {
+	if pod == nil {
+		return Workload{}
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil {
+		return Workload{}
+	}
+	w := Workload{owner.Kind, pod.Namespace + "/" + owner.Name}
+	// A Deployment's ReplicaSets are named after it and the hash of their template.
+	if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; owner.Kind == "ReplicaSet" && hash != "" {
+		if name, ok := strings.CutSuffix(w.Name, "-"+hash); ok {
+			w = Workload{"Deployment", name}
+		}
+	}
+	return w
 }
 
 // unserved warns of probes and hooks that can't succeed, since nothing in their pod ever

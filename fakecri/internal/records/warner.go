@@ -3,6 +3,8 @@ package records
 import (
 	"cmp"
 	"fmt"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // WarnScript warns of a script for which there is no shell.
@@ -25,6 +27,10 @@ func (r *Warner) WarnOnce(c *Container, key, text string) {
 	}
 	r.warned[key] = true
 	md := c.Sandbox.Metadata
+	if r.OfPod != nil {
+		r.OfPod(md, c.Config.Metadata.Name, image, text)
+		return
+	}
 	r.warn("container %s of pod %s/%s, image %s: %s", c.Config.Metadata.Name, md.Namespace, md.Name, image, text)
 }
 
@@ -50,6 +56,7 @@ func (r *Warner) warn(format string, args ...any) {
 
 // Warner says what is not acted on, once of each image.
 type Warner struct {
-	To     func(string) // nil: nobody wants to know
+	To     func(string)                                                            // nil: nobody wants to know
+	OfPod  func(pod *runtimeapi.PodSandboxMetadata, container, image, text string) // in To's place; may be nil
 	warned map[string]bool
 }

@@ -36,8 +36,9 @@ type journal struct {
 	warnings []string
 	warned   map[string]bool // the same, as a set
 	unknown  []string        // images of whose programs nothing is known, sorted
-	owned    lineage         // nil unless an expectation is about owners
-	ready    *readiness      // nil if the timeline shows no pods
+	alike    map[string]alike
+	owned    lineage    // nil unless an expectation is about owners
+	ready    *readiness // nil if the timeline shows no pods
 }
 
 // entry is a record with its step number in the timeline.
@@ -86,6 +87,8 @@ func (j *journal) take(rec *trace.Record, also func(*trace.Record)) {
 			j.warnOfImage(image)
 		} else if strings.HasPrefix(rec.Object, sim.Once) {
 			j.warnOnce(rec.Object, rec.Verb)
+		} else if workload, ok := strings.CutPrefix(rec.Object, sim.OfWorkload); ok {
+			j.warnOfWorkload(workload, rec)
 		} else {
 			j.warn(rec.Verb)
 		}
@@ -127,6 +130,34 @@ func (j *journal) warnOnce(key, text string) {
 	if !j.warned[key] {
 		j.warned[key] = true
 		j.warn(text)
+	}
+}
+
+// alike is a warning about pods of one workload, as it was said last, and how many nodes have
+// said it.
+type alike struct {
+	text  string
+	nodes int
+}
+
+// warnOfWorkload keeps one warning of all pods of a workload of which the same is to be said. Each
+// node says it once.
+func (j *journal) warnOfWorkload(workload string, rec *trace.Record) {
+	container, image, said := timeline.Field(rec.Fields, "container"), timeline.Field(rec.Fields, "image"), timeline.Field(rec.Fields, "text")
+	key := strings.Join([]string{workload, container, image, said}, "\x00")
+	was := j.alike[key]
+	is := alike{rec.Verb, was.nodes + 1}
+	if was.nodes > 0 {
+		is.text = fmt.Sprintf("container %s of pods of %s on %d nodes, image %s: %s", container, workload, is.nodes, image, said)
+	}
+	if j.alike == nil {
+		j.alike = map[string]alike{}
+	}
+	j.alike[key] = is
+	if was.nodes == 0 {
+		j.warn(is.text)
+	} else if i := slices.Index(j.warnings, was.text); i >= 0 { // else it has been handed out
+		j.warnings[i] = is.text
 	}
 }
 
