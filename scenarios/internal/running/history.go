@@ -2,6 +2,7 @@ package running
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/drydock-sim/drydock/ground/lists"
 	"github.com/drydock-sim/drydock/ground/trace"
 	"github.com/drydock-sim/drydock/scenarios/expect"
+	"github.com/drydock-sim/drydock/scenarios/internal/suggest"
 	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
 	"github.com/drydock-sim/drydock/scenarios/value"
 	"github.com/drydock-sim/drydock/sim/apiserver"
@@ -270,20 +272,49 @@ func (j *journal) isOnly(r *trace.Record) bool {
 	if pod, _ := timeline.PodOf(r); pod != "" {
 		object = "pod " + pod
 	}
-	return slices.ContainsFunc(j.opts.Only, func(only string) bool {
-		kind, name, _ := strings.Cut(only, "/")
-		kind = strings.ToLower(kind)
-		if kind == "node" && r.Node != "" && value.Matches(name, r.Node) {
-			return true
-		}
-		if kind != "node" && !strings.Contains(name, "/") {
-			name = "default/" + name
-		}
-		return j.owned.comesOf(object, func(o string) bool {
+	for i, only := range j.opts.Only {
+		kind, name := onlyName(only)
+		if kind == "node" && r.Node != "" && value.Matches(name, r.Node) || j.owned.comesOf(object, func(o string) bool {
 			k, n, _ := strings.Cut(o, " ")
 			return k == kind && value.Matches(name, n)
-		})
-	})
+		}) {
+			j.onlySeen[i] = true
+			return true
+		}
+	}
+	return false
+}
+
+// onlyName is the kind and the name that a text of Options.Only has in records.
+func onlyName(only string) (kind, name string) {
+	kind, name, _ = strings.Cut(only, "/")
+	if kind = strings.ToLower(kind); kind != "node" && !strings.Contains(name, "/") {
+		name = "default/" + name
+	}
+	return kind, name
+}
+
+// warnOfOnly warns of what the timeline was to show alone and what never was in it.
+func (j *journal) warnOfOnly() {
+	for i, only := range j.opts.Only {
+		if j.onlySeen[i] {
+			continue
+		}
+		kind, name := onlyName(only)
+		short := func(n string) string { return kind + "/" + strings.TrimPrefix(n, "default/") }
+		var there []string
+		for _, l := range j.history {
+			if k, n, _ := strings.Cut(l.r.Object, " "); k == kind && !slices.Contains(there, short(n)) {
+				there = append(there, short(n))
+			}
+		}
+		hint := suggest.Suffix(short(name), there)
+		part := strings.TrimPrefix(short(name), kind+"/") // as of a release's name and a chart's
+		if at := slices.IndexFunc(there, func(n string) bool { return strings.Contains(n, part) }); hint == "" && at >= 0 {
+			hint = fmt.Sprintf(" (did you mean %q?)", there[at])
+		}
+		j.warn(fmt.Sprintf("--only %s: nothing in the timeline is about that%s", only, hint))
+	}
 }
 
 // comesOf reports whether an object, or one of those that own it, is wanted.

@@ -39,6 +39,7 @@ type journal struct {
 	alike    map[string]alike
 	owned    lineage    // nil unless an expectation is about owners
 	ready    *readiness // nil if the timeline shows no pods
+	onlySeen []bool     // which of Options.Only there was
 }
 
 // entry is a record with its step number in the timeline.
@@ -52,6 +53,7 @@ func (j *journal) open(start time.Time) {
 	j.start = start.UnixNano()
 	j.timeline = timeline.New(j.opts.Timeline, start, j.shown, j.opts.Verbose)
 	if len(j.opts.Only) > 0 {
+		j.onlySeen = make([]bool, len(j.opts.Only))
 		j.timeline.Only(j.isOnly)
 	}
 	if j.opts.Trace != nil {

@@ -103,6 +103,7 @@ func (p *performance) warnOfMissed() {
 		do()
 	}
 	p.warnOfPrograms()
+	p.journal.warnOfOnly()
 	for i, ref := range p.missed.refs {
 		if !p.missed.there[i] {
 			p.warnOnce(document.MissingObject(ref))
