@@ -71,3 +71,31 @@ func TestTTL(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiry: a job's time to live begins when it completes or fails.
+func TestExpiry(t *testing.T) {
+	ended := metav1.Unix(1000, 0)
+	condition := func(typ batchv1.JobConditionType, status v1.ConditionStatus, at int64) batchv1.JobCondition {
+		return batchv1.JobCondition{Type: typ, Status: status, LastTransitionTime: metav1.Unix(at, 0)}
+	}
+	for _, tc := range []struct {
+		name       string
+		ttl        *int32
+		conditions []batchv1.JobCondition
+		ok         bool
+	}{
+		{"completed", new(int32(5)), []batchv1.JobCondition{condition(batchv1.JobComplete, v1.ConditionTrue, 1000)}, true},
+		{"failed", new(int32(5)), []batchv1.JobCondition{condition(batchv1.JobFailureTarget, v1.ConditionTrue, 900), condition(batchv1.JobFailed, v1.ConditionTrue, 1000)}, true},
+		{"resumed and completed", new(int32(5)), []batchv1.JobCondition{condition(batchv1.JobSuspended, v1.ConditionFalse, 900), condition(batchv1.JobComplete, v1.ConditionTrue, 1000)}, true},
+		{"suspended", new(int32(5)), []batchv1.JobCondition{condition(batchv1.JobSuspended, v1.ConditionTrue, 1000)}, false},
+		{"not completed", new(int32(5)), []batchv1.JobCondition{condition(batchv1.JobComplete, v1.ConditionFalse, 1000)}, false},
+		{"runs", new(int32(5)), nil, false},
+		{"for ever", nil, []batchv1.JobCondition{condition(batchv1.JobComplete, v1.ConditionTrue, 1000)}, false},
+	} {
+		job := &batchv1.Job{Spec: batchv1.JobSpec{TTLSecondsAfterFinished: tc.ttl}, Status: batchv1.JobStatus{Conditions: tc.conditions}}
+		at, ok := expiry(job)
+		if ok != tc.ok || ok && !at.Equal(ended.Add(5*time.Second)) {
+			t.Errorf("%s: %v, %v", tc.name, at, ok)
+		}
+	}
+}
