@@ -89,7 +89,7 @@ differs, 2 bad input.`,
 	flags.BoolVar(&f.json, "json", false, "print one JSON document instead of lines")
 	flags.StringVar(&f.show, "show", "", "print the two sides of the case of this name next to each other")
 	flags.StringSliceVar(&f.only, "only", nil, "compare only these aspects: of kubelets "+aspectNames(parity.Aspects)+"; with plugins "+aspectNames(parity.PluginAspects)+"; of control planes "+aspectNames(cluster.Aspects)+"; of APIs "+string(aspectAnswers))
-	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form")
+	flags.StringVar(&f.observed, "observed", "", "write what the replays showed to this directory, as NAME.json in the recordings' form; of an API the answers as they came")
 	flags.Uint64Var(&f.seed, "seed", 0, "the seed of what a recording leaves to chance (nothing of an API's); 0: latencies and jitter are the middle of their range")
 	return cmd
 }
@@ -221,7 +221,10 @@ func readAPICase(data []byte) (recorded, error) {
 		for _, d := range apiparity.Judge(c, got) {
 			verdict = append(verdict, parity.Difference{Aspect: aspectAnswers, Text: d.String()})
 		}
-		return got, verdict, func(w io.Writer) error { return showAnswers(w, c, got) }, nil
+		seen = struct {
+			Responses []apiparity.Answer `json:"responses"`
+		}{got.Answers}
+		return seen, verdict, func(w io.Writer) error { return showAnswers(w, c, got) }, nil
 	}}, nil
 }
 

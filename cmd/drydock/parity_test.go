@@ -109,7 +109,11 @@ func TestParityOfAnAPI(t *testing.T) {
 	if err := os.WriteFile(spoilt, []byte(strings.ReplaceAll(string(b), `"Unauthorized"`, `"Forbidden"`)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, _ = drydock(t, "parity", "--show", "auth", spoilt)
+	observed := t.TempDir()
+	code, out, _ = drydock(t, "parity", "--show", "auth", "--observed", observed, spoilt)
+	if b, err := os.ReadFile(filepath.Join(observed, "auth.json")); err != nil || !strings.Contains(string(b), `"responses": [`) || strings.Contains(string(b), `"Sent"`) {
+		t.Errorf("%v, observed %.300s", err, b)
+	}
 	if code != exitFailed || !strings.HasPrefix(out, "DIFF auth: answers: response 1 (GET /api/v1/namespaces/t-auth/configmaps) body.message wanted \"Forbidden\" got \"Unauthorized\"\n") {
 		t.Errorf("exit %d, output %q", code, out)
 	}

@@ -156,7 +156,7 @@ func newEnv(ts *typeSystem, funcs []*stateFunc) (*cel.Env, error) {
 			cel.Overload("condition_pod", []*types.Type{podType, str}, podCondType, cel.BinaryBinding(podCondition(ts))),
 			cel.Overload("condition_node", []*types.Type{nodeType, str}, nodeCondType, cel.BinaryBinding(nodeCondition(ts))))...),
 		cel.Function("ready", append(readyFuncs(),
-			cel.Overload("ready_pod", []*types.Type{podType}, types.BoolType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(podReady(v.Value().(*v1.Pod))) })),
+			cel.Overload("ready_pod", []*types.Type{podType}, types.BoolType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Bool(PodReady(v.Value().(*v1.Pod))) })),
 			cel.Overload("ready_node", []*types.Type{nodeType}, types.BoolType, cel.UnaryBinding(nodeReady)))...),
 		cel.Function("restarts", cel.Overload("restarts_pod", []*types.Type{podType}, types.IntType, cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Int(podRestarts(v.Value().(*v1.Pod))) }))),
 		cel.Function("containerStatus", cel.Overload("container_status_pod", []*types.Type{podType, str}, cStatusType, cel.BinaryBinding(containerStatus(ts)))),
@@ -215,28 +215,6 @@ func containerStatus(ts *typeSystem) func(a, b ref.Val) ref.Val {
 // statusLists are a pod's container statuses: ordinary, init, ephemeral.
 func statusLists(p *v1.Pod) [3][]v1.ContainerStatus {
 	return [3][]v1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses, p.Status.EphemeralContainerStatuses}
-}
-
-// podReady reports whether a pod's Ready condition is true. It is k8s.io/kubectl's idea of ready:
-// the condition, not the containers.
-func podReady(p *v1.Pod) bool {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == v1.PodReady {
-			return p.Status.Conditions[i].Status == v1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// nodeReady is whether a node's Ready condition is true.
-func nodeReady(v ref.Val) ref.Val {
-	n := v.Value().(*v1.Node)
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == v1.NodeReady {
-			return types.Bool(n.Status.Conditions[i].Status == v1.ConditionTrue)
-		}
-	}
-	return types.False
 }
 
 // podRestarts is the sum over all containers.

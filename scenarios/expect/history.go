@@ -76,7 +76,7 @@ func (h *history) podChanged(old, now *v1.Pod, at time.Duration) {
 		ph = &podHistory{}
 		h.pods[k] = ph
 	}
-	t := Transition{Time: at, Phase: string(p.Status.Phase), Reason: p.Status.Reason, Ready: podReady(p), Restarts: podRestarts(p),
+	t := Transition{Time: at, Phase: string(p.Status.Phase), Reason: p.Status.Reason, Ready: PodReady(p), Restarts: podRestarts(p),
 		Deleting: p.DeletionTimestamp != nil, Gone: now == nil, UID: string(p.UID)}
 	last := Transition{Time: -1}
 	if n := len(ph.list); n > 0 {

@@ -7,9 +7,32 @@ import (
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
+
+// PodReady reports whether a pod's Ready condition is true. It is k8s.io/kubectl's idea of ready:
+// the condition, not the containers.
+func PodReady(p *v1.Pod) bool {
+	for i := range p.Status.Conditions {
+		if p.Status.Conditions[i].Type == v1.PodReady {
+			return p.Status.Conditions[i].Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// nodeReady is whether a node's Ready condition is true.
+func nodeReady(v ref.Val) ref.Val {
+	n := v.Value().(*v1.Node)
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == v1.NodeReady {
+			return types.Bool(n.Status.Conditions[i].Status == v1.ConditionTrue)
+		}
+	}
+	return types.False
+}
 
 // readyFuncs are the overloads of ready() for workloads: what kubectl rollout status waits for,
 // and that the replicas are ready.

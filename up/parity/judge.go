@@ -58,8 +58,8 @@ func Judge(c *Case, seen *Seen) []Difference {
 		j.match(canonical(c.Responses[i]), canonical(keep(seen.Answers[i], q.Keep)), "")
 	}
 	for _, p := range j.bound.versions() {
+		j.at, j.what = p.request, c.Requests[p.request].String()
 		j.differ(p.path, p.want, p.got)
-		j.found[len(j.found)-1].Request, j.found[len(j.found)-1].What = p.request, c.Requests[p.request].String()
 	}
 	slices.SortStableFunc(j.found, func(a, b Difference) int { return a.Request - b.Request })
 	return j.found

@@ -7,6 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/drydock-sim/drydock/ground/trace"
+	"github.com/drydock-sim/drydock/scenarios/expect"
 	"github.com/drydock-sim/drydock/scenarios/internal/timeline"
 	"github.com/drydock-sim/drydock/sim/apiserver"
 )
@@ -50,20 +51,10 @@ func (r *readiness) pod(c *apiserver.Change) {
 		return
 	}
 	now := c.New.(*v1.Pod)
-	if podReady(c.Old.(*v1.Pod)) == podReady(now) {
+	if expect.PodReady(c.Old.(*v1.Pod)) == expect.PodReady(now) {
 		return
 	}
 	r.lines[c.Version] = &trace.Record{Kind: trace.KindPod, Object: recordName(string(c.Kind), now.Namespace, now.Name), Verb: "status", Fields: apiserver.PodStatus(now)}
-}
-
-// podReady reports whether a pod's condition Ready is true.
-func podReady(p *v1.Pod) bool {
-	for i := range p.Status.Conditions {
-		if c := &p.Status.Conditions[i]; c.Type == v1.PodReady {
-			return c.Status == v1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // slice counts the endpoints of a slice's Service, and notes them if another number of them is
