@@ -37,7 +37,7 @@ type recorded struct {
 	name     string
 	compared bool // there are runs to compare with
 	// replay returns what was seen, how it differs, and a function that shows both sides.
-	replay func(seed uint64, warn func(string)) (seen any, verdict parity.Verdict, show func(io.Writer) error, err error)
+	replay func(ctx context.Context, seed uint64, warn func(string)) (seen any, verdict parity.Verdict, show func(io.Writer) error, err error)
 }
 
 // caseResult is what came of one case. err is of the replay itself: the recording asks for what
@@ -82,7 +82,7 @@ differs, 2 bad input.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runParity(cmd.OutOrStdout(), cmd.ErrOrStderr(), args, &f)
+			return runParity(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args, &f)
 		},
 	}
 	flags := cmd.Flags()
@@ -98,7 +98,7 @@ differs, 2 bad input.`,
 // 1; files that are no recordings are exit code 2, all of them told of before
 // anything is replayed. Observations are written before the report, so that they are there for a
 // look at what differs.
-func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
+func runParity(ctx context.Context, stdout, stderr io.Writer, files []string, f *parityFlags) error {
 	aspects, err := parityAspects(f.only)
 	if err != nil {
 		return &codeError{exitBadInput, err}
@@ -115,7 +115,7 @@ func runParity(stdout, stderr io.Writer, files []string, f *parityFlags) error {
 			return badInput("--observed: %w", err)
 		}
 	}
-	results := replayAll(cases, f.seed)
+	results := replayAll(ctx, cases, f.seed)
 	if f.observed != "" {
 		for _, r := range results {
 			if err := writeObserved(f.observed, r); err != nil {
@@ -162,7 +162,7 @@ func readCase(data []byte) (recorded, error) {
 		if err != nil {
 			return recorded{}, err
 		}
-		return recorded{c.Name, c.Compared(), func(seed uint64, _ func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+		return recorded{c.Name, c.Compared(), func(_ context.Context, seed uint64, _ func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
 			seen, err := c.Replay(cluster.Options{Seed: seed})
 			if err != nil {
 				return nil, nil, nil, err
@@ -176,7 +176,7 @@ func readCase(data []byte) (recorded, error) {
 		if err != nil {
 			return recorded{}, err
 		}
-		return recorded{c.Name, c.Compared(), func(seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+		return recorded{c.Name, c.Compared(), func(_ context.Context, seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
 			seen, err := c.Replay(parity.Options{Seed: seed, Warn: warn})
 			if err != nil {
 				return nil, nil, nil, err
@@ -189,7 +189,7 @@ func readCase(data []byte) (recorded, error) {
 	if err != nil {
 		return recorded{}, err
 	}
-	return recorded{c.Name, c.Compared(), func(seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
+	return recorded{c.Name, c.Compared(), func(_ context.Context, seed uint64, warn func(string)) (any, parity.Verdict, func(io.Writer) error, error) {
 		seen, err := c.Replay(parity.Options{Seed: seed, Warn: warn})
 		if err != nil {
 			return nil, nil, nil, err
@@ -211,13 +211,13 @@ func readAPICase(data []byte) (recorded, error) {
 	if c.Kubectl() {
 		return recorded{}, fmt.Errorf("recording %s runs kubectl, which is not replayed", c.Name)
 	}
-	return recorded{c.Name, true, func(uint64, func(string)) (seen any, verdict parity.Verdict, show func(io.Writer) error, err error) {
-		server, stop, err := apiparity.Start(context.Background())
+	return recorded{c.Name, true, func(ctx context.Context, _ uint64, _ func(string)) (seen any, verdict parity.Verdict, show func(io.Writer) error, err error) {
+		server, stop, err := apiparity.Start(ctx)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		defer func() { err = errors.Join(err, stop()) }()
-		got := apiparity.Replay(context.Background(), server, c)
+		got := apiparity.Replay(ctx, server, c)
 		for _, d := range apiparity.Judge(c, got) {
 			verdict = append(verdict, parity.Difference{Aspect: aspectAnswers, Text: d.String()})
 		}
@@ -295,8 +295,8 @@ func spaced(err error) string {
 
 // replayAll replays and judges, as many cases at a time as there are cores. A
 // replay is one loop and knows nothing of the others; results have the order of
-// the files.
-func replayAll(cases []recorded, seed uint64) []*caseResult {
+// the files. When ctx ends, what has not begun is not replayed.
+func replayAll(ctx context.Context, cases []recorded, seed uint64) []*caseResult {
 	results := make([]*caseResult, len(cases))
 	var wg sync.WaitGroup
 	// A slot per core: a replay keeps one busy. Goroutines are as many as cases, which wait; that
@@ -314,7 +314,9 @@ func replayAll(cases []recorded, seed uint64) []*caseResult {
 					r.warnings = append(r.warnings, text)
 				}
 			}
-			r.seen, r.verdict, r.show, r.err = c.replay(seed, warn)
+			if r.err = ctx.Err(); r.err == nil {
+				r.seen, r.verdict, r.show, r.err = c.replay(ctx, seed, warn)
+			}
 		})
 	}
 	wg.Wait()
